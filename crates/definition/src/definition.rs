@@ -1,0 +1,307 @@
+//! The definition of a data tool: read, checked whole, and written back in its stored form.
+
+use serde_json::{Map, Value, json};
+
+use crate::approval::Approval;
+use crate::fields::Fields;
+use crate::json;
+use crate::name::ToolName;
+use crate::parameters::Parameters;
+use crate::problem::{ProblemCode, Problems, nearest};
+use crate::request::{Request, check_slot, is_header_name, is_reserved_header};
+use crate::response::{Evidence, Extract, HaltWhen};
+use crate::template::Slot;
+
+/// The keys of a definition, in the order of the stored form.
+pub(crate) const KEYS: [&str; 14] = [
+    "name",
+    "description",
+    "parameters",
+    "request",
+    "response",
+    "secret_headers",
+    "side_effect",
+    "timeout",
+    "group",
+    "tags",
+    "halt_when",
+    "evidence",
+    "approval",
+    "idempotency_key_header",
+];
+
+/// The longest timeout of a tool, in seconds.
+pub const MAX_TIMEOUT: u16 = 600;
+
+/// What a crash may do to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EffectMode {
+    /// The effect and its record commit together. For code tools only.
+    Transactional,
+    /// Sent at most once; when nobody knows whether it arrived, a person decides.
+    AtMostOnce,
+    /// May be sent again.
+    Idempotent,
+}
+
+impl EffectMode {
+    /// The word in traces and annotations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EffectMode::Transactional => "transactional",
+            EffectMode::AtMostOnce => "at_most_once",
+            EffectMode::Idempotent => "idempotent",
+        }
+    }
+}
+
+/// A data tool: what the model reads, and one HTTP call.
+///
+/// A value of this type is valid: it was checked whole.
+///
+/// ```
+/// use toolcrib_definition::Definition;
+///
+/// let tool = Definition::from_json(br#"{
+///     "name": "search_products",
+///     "description": "Search the catalog",
+///     "parameters": [{"name": "query", "description": "Words to look for"}],
+///     "request": {"url": "https://api.example.com/search", "query": {"q": "{{query}}"}}
+/// }"#)?;
+/// assert_eq!(tool.name.as_str(), "search_products");
+/// assert!(!tool.side_effect);
+/// # Ok::<(), toolcrib_definition::Problems>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// The name the model calls.
+    pub name: ToolName,
+    /// What the model reads.
+    pub description: String,
+    /// The arguments the model may give.
+    pub parameters: Parameters,
+    /// The HTTP call.
+    pub request: Request,
+    /// Which part of the answer the model reads.
+    pub extract: Extract,
+    /// Headers that hold secrets.
+    pub secret_headers: Vec<String>,
+    /// Whether a call changes something outside.
+    pub side_effect: bool,
+    /// The whole time of one call in seconds, 1 to 600; none means the agent's limit.
+    pub timeout: Option<u16>,
+    /// The group, for allowlists.
+    pub group: Option<String>,
+    /// Free labels.
+    pub tags: Vec<String>,
+    /// When the answer ends the turn.
+    pub halt_when: Option<HaltWhen>,
+    /// Which ids of the result may be cited.
+    pub evidence: Option<Evidence>,
+    /// Whether a person is asked first.
+    pub approval: Approval,
+    /// The header that carries the stable key of the call.
+    pub idempotency_key_header: Option<String>,
+}
+
+impl Definition {
+    /// Reads a definition from JSON text.
+    ///
+    /// # Errors
+    /// Every problem at once; a text that is not JSON is one problem at the top.
+    pub fn from_json(text: &[u8]) -> Result<Self, Problems> {
+        match json::parse(text) {
+            Ok(value) => Self::from_value(&value),
+            Err(error) => {
+                let mut problems = Problems::default();
+                problems.add(error.pointer.clone(), ProblemCode::Type, error.to_string());
+                Err(problems)
+            }
+        }
+    }
+
+    /// Reads a definition from a JSON value.
+    ///
+    /// # Errors
+    /// Every problem at once, each with a pointer, a code and a mend.
+    pub fn from_value(value: &Value) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let definition = Self::read(value, &mut problems);
+        problems.or(definition)
+    }
+
+    fn read(value: &Value, problems: &mut Problems) -> Option<Self> {
+        let fields = Fields::read(value, "", "a tool", &KEYS, problems)?;
+        let name = read_name(&fields, problems);
+        let description = read_description(&fields, problems);
+        let parameters = Parameters::read(fields.get("parameters"), "/parameters", problems);
+        let secret_headers = fields.texts("secret_headers", str::eq_ignore_ascii_case, problems);
+        let request = Request::read(fields.get("request"), &secret_headers, problems);
+        if let (Some(request), Some(parameters)) = (&request, &parameters) {
+            check_placeholders(request, parameters, problems);
+        }
+        let extract = Extract::read(fields.get("response"), problems);
+        let side_effect = read_side_effect(&fields, problems);
+        let timeout = read_timeout(&fields, problems);
+        let group = fields.trimmed("group", problems).map(str::to_owned);
+        let tags = fields.texts("tags", |a, b| a == b, problems);
+        let halt_when = fields.get("halt_when").and_then(|value| HaltWhen::read(value, problems));
+        let evidence = fields.get("evidence").and_then(|value| Evidence::read(value, problems));
+        check_evidence(extract.as_ref(), fields.get("evidence").is_some(), problems);
+        let approval = fields.get("approval").map_or(Some(Approval::Never), |value| Approval::read(value, problems));
+        let idempotency_key_header = read_idempotency_header(&fields, request.as_ref(), problems);
+        let request = request?;
+        Some(Self {
+            name: name?,
+            description: description?,
+            parameters: parameters?,
+            side_effect: side_effect.unwrap_or(request.method.has_side_effect()),
+            request,
+            extract: extract?,
+            secret_headers,
+            timeout,
+            group,
+            tags,
+            halt_when,
+            evidence,
+            approval: approval?,
+            idempotency_key_header,
+        })
+    }
+
+    /// The stored form: every key, with its default written out. Reading it gives the same tool.
+    pub fn to_json(&self) -> Value {
+        let mut out = Map::new();
+        let mut put = |key: &str, value: Value| out.insert(key.to_owned(), value);
+        put("name", self.name.as_str().into());
+        put("description", self.description.as_str().into());
+        put("parameters", Value::Object(self.parameters.schema().clone()));
+        put("request", self.request.to_json());
+        put("response", self.extract.to_json());
+        put("secret_headers", self.secret_headers.clone().into());
+        put("side_effect", self.side_effect.into());
+        put("timeout", self.timeout.map_or(Value::Null, Value::from));
+        put("group", self.group.clone().map_or(Value::Null, Value::from));
+        put("tags", self.tags.clone().into());
+        put("halt_when", self.halt_when.as_ref().map_or(Value::Null, HaltWhen::to_json));
+        put("evidence", self.evidence.as_ref().map_or(Value::Null, Evidence::to_json));
+        put("approval", self.approval.to_json());
+        put("idempotency_key_header", json!(self.idempotency_key_header));
+        Value::Object(out)
+    }
+
+    /// What a crash may do to a call of this tool.
+    pub fn effect(&self) -> EffectMode {
+        if self.side_effect { EffectMode::AtMostOnce } else { EffectMode::Idempotent }
+    }
+
+    /// The names of the secrets that the headers refer to, without repetitions.
+    pub fn secrets(&self) -> Vec<&str> {
+        let mut out: Vec<&str> = Vec::new();
+        for (_, template) in &self.request.headers {
+            for slot in template.slots() {
+                if let Slot::Secret(name) = slot
+                    && !out.contains(&name.as_str())
+                {
+                    out.push(name);
+                }
+            }
+        }
+        out
+    }
+}
+
+fn read_name(fields: &Fields<'_>, problems: &mut Problems) -> Option<ToolName> {
+    match fields.get("name") {
+        Some(Value::String(text)) => match text.parse() {
+            Ok(name) => return Some(name),
+            Err(error) => problems.add(fields.at("name"), ProblemCode::Name, format!("the name {error}")),
+        },
+        Some(_) => problems.add(fields.at("name"), ProblemCode::Name, "the name is a string"),
+        None => problems.add(fields.at("name"), ProblemCode::Name, "a tool needs a name, such as \"search_products\""),
+    }
+    None
+}
+
+fn read_description(fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let before = problems.len();
+    match fields.text("description", problems) {
+        Some(text) if !text.trim().is_empty() => Some(text.to_owned()),
+        _ => {
+            if problems.len() == before {
+                let message = "the description is what the model reads to choose the tool; say what it does";
+                problems.add(fields.at("description"), ProblemCode::Description, message);
+            }
+            None
+        }
+    }
+}
+
+fn read_side_effect(fields: &Fields<'_>, problems: &mut Problems) -> Option<bool> {
+    if fields.get("side_effect").and_then(Value::as_str) == Some("transactional") {
+        let message = "a sent request can't be rolled back, so a data tool is never transactional; write true or false";
+        problems.add(fields.at("side_effect"), ProblemCode::Effect, message);
+        return None;
+    }
+    fields.boolean("side_effect", problems)
+}
+
+fn read_timeout(fields: &Fields<'_>, problems: &mut Problems) -> Option<u16> {
+    let value = fields.get("timeout")?;
+    let text = value.as_number().map(ToString::to_string).unwrap_or_default();
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|b| b == b'0') => whole,
+        Some(_) => "",
+        None => text.as_str(),
+    };
+    match whole.parse::<u16>() {
+        Ok(seconds) if (1..=MAX_TIMEOUT).contains(&seconds) => Some(seconds),
+        _ => {
+            let message = format!("timeout is a whole number of seconds from 1 to {MAX_TIMEOUT}, not {value}");
+            problems.add(fields.at("timeout"), ProblemCode::Timeout, message);
+            None
+        }
+    }
+}
+
+fn check_evidence(extract: Option<&Extract>, declared: bool, problems: &mut Problems) {
+    let message = match extract {
+        Some(Extract::EvidenceEnvelope) if !declared => {
+            "extract evidence_envelope needs an evidence declaration: \"evidence\": \"products\""
+        }
+        Some(Extract::Status | Extract::McpContent) if declared => {
+            "evidence reads the body, and this extract does not give it; use evidence_envelope"
+        }
+        _ => return,
+    };
+    problems.add("/response/extract", ProblemCode::Extract, message);
+}
+
+fn read_idempotency_header(fields: &Fields<'_>, request: Option<&Request>, problems: &mut Problems) -> Option<String> {
+    let name = fields.trimmed("idempotency_key_header", problems)?;
+    let taken = request.is_some_and(|request| request.headers.iter().any(|(h, _)| h.eq_ignore_ascii_case(name)));
+    let wrong = if !is_header_name(name) {
+        "it is no header name: letters, digits and -"
+    } else if is_reserved_header(name) {
+        "the header belongs to the connection"
+    } else if taken {
+        "the header is set in request.headers already; keep one"
+    } else {
+        return Some(name.to_owned());
+    };
+    let message = format!("idempotency_key_header {name:?}: {wrong}");
+    problems.add(fields.at("idempotency_key_header"), ProblemCode::IdempotencyHeader, message);
+    None
+}
+
+fn check_placeholders(request: &Request, parameters: &Parameters, problems: &mut Problems) {
+    for (pointer, slot) in request.slots() {
+        check_slot(
+            &pointer,
+            slot,
+            |name| parameters.declares(name),
+            |name| nearest(name, parameters.names()).map(str::to_owned),
+            problems,
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! Maintenance of the workspace.
+
+mod vectors;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(name = "xtask", about = "Maintenance of the workspace")]
+enum Command {
+    /// Runs every vector file of a folder through the public functions
+    Vectors {
+        /// The folder of .jsonl files
+        folder: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let held = match Command::parse() {
+        Command::Vectors { folder } => vectors::print(&vectors::run_folder(&folder)?),
+    };
+    Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
