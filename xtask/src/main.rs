@@ -1,5 +1,6 @@
 //! Maintenance of the workspace.
 
+mod egress_cases;
 mod vectors;
 
 use std::path::PathBuf;
@@ -15,11 +16,17 @@ enum Command {
         /// The folder of .jsonl files
         folder: PathBuf,
     },
+    /// Runs every egress case of a folder through the real policy and connector
+    EgressCases {
+        /// The folder of .jsonl files
+        folder: PathBuf,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let held = match Command::parse() {
-        Command::Vectors { folder } => vectors::print(&vectors::run_folder(&folder)?),
+        Command::Vectors { folder } => vectors::print(&vectors::run(&folder)?),
+        Command::EgressCases { folder } => vectors::print(&egress_cases::run(&folder)?),
     };
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -35,11 +35,20 @@ pub struct FileReport {
 /// What a check found: nothing, or what was expected and what came.
 pub type Verdict = Result<(), (String, String)>;
 
-/// Runs every `.jsonl` file of a folder, in the order of their names.
+/// A check of one row.
+pub type Check<'a> = Box<dyn Fn(&Value) -> Verdict + 'a>;
+
+/// Runs every vector file of a folder.
 ///
 /// # Errors
 /// When the folder or a file can't be read, or a file is of a kind that no check knows.
-pub fn run_folder(folder: &Path) -> anyhow::Result<Vec<FileReport>> {
+pub fn run(folder: &Path) -> anyhow::Result<Vec<FileReport>> {
+    run_folder(folder, |name| checks::for_kind(name).map(|check| Box::new(check) as Check<'_>))
+}
+
+/// Runs every `.jsonl` file of a folder, in the order of their names, through the check that
+/// `check_for` gives for its name.
+pub fn run_folder<'a>(folder: &Path, check_for: impl Fn(&str) -> Option<Check<'a>>) -> anyhow::Result<Vec<FileReport>> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .with_context(|| format!("the folder {} can't be read", folder.display()))?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -49,12 +58,12 @@ pub fn run_folder(folder: &Path) -> anyhow::Result<Vec<FileReport>> {
     if files.is_empty() {
         bail!("the folder {} holds no .jsonl file", folder.display());
     }
-    files.iter().map(|file| run_file(file)).collect()
+    files.iter().map(|file| run_file(file, &check_for)).collect()
 }
 
-fn run_file(path: &Path) -> anyhow::Result<FileReport> {
+fn run_file<'a>(path: &Path, check_for: &impl Fn(&str) -> Option<Check<'a>>) -> anyhow::Result<FileReport> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let check = checks::for_kind(&name).with_context(|| format!("{name}: no check knows this kind of file"))?;
+    let check = check_for(&name).with_context(|| format!("{name}: no check knows this kind of file"))?;
     let text = fs::read(path).with_context(|| format!("{name} can't be read"))?;
     let mut report = FileReport { name, passed: 0, failures: Vec::new() };
     for (i, line) in text.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {

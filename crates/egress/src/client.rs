@@ -1,0 +1,367 @@
+//! The HTTP client.
+//!
+//! Reads share pooled connections. A call with a side effect takes a connection of its own, which
+//! counts what is written, so that its failure is known to be *not sent* or *in doubt*.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, HOST, HeaderName, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::Client as PoolClient;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{Instant, timeout, timeout_at};
+use tower_service::Service;
+
+use crate::body::{self, Completeness};
+use crate::counted::Counted;
+use crate::error::{EgressError, Phase};
+use crate::guard::{Guard, GuardConnector, GuardedStream};
+use crate::in_flight::{InFlight, Place};
+use crate::limits::Limits;
+use crate::policy::Policy;
+use crate::target::Target;
+use crate::tls::{TrustError, TrustRoots};
+
+/// A request to a target that the policy allows.
+#[derive(Debug, Clone)]
+pub struct Outbound {
+    /// The method.
+    pub method: Method,
+    /// Where it goes.
+    pub target: Target,
+    /// The headers, without those that the client sets. Mark secrets as sensitive.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// An answer, its body read and decompressed.
+#[derive(Debug, Clone)]
+pub struct Inbound {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, at most as large as the bound.
+    pub body: Vec<u8>,
+    /// How much of the body that is.
+    pub completeness: Completeness,
+    /// How long each phase took.
+    pub timings: Timings,
+}
+
+/// How long each phase of an exchange took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Waiting for a place among the exchanges of the host.
+    pub queue: Duration,
+    /// DNS, TCP and TLS; zero on a connection from the pool, whose opening is in `first_byte`.
+    pub connect: Duration,
+    /// From the request to the head of the answer.
+    pub first_byte: Duration,
+    /// Reading and decompressing the body.
+    pub body: Duration,
+}
+
+/// What is known of a request that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// No byte of it left.
+    Nothing,
+    /// It may have arrived.
+    InDoubt,
+}
+
+/// A request that got no whole answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct SendFailure {
+    /// Why.
+    #[source]
+    pub error: EgressError,
+    /// Whether any of it left.
+    pub sent: Sent,
+}
+
+impl SendFailure {
+    fn unsent(error: impl Into<EgressError>) -> Self {
+        Self { error: error.into(), sent: Sent::Nothing }
+    }
+}
+
+/// The client of one policy. Another policy is another client, so no connection outlives the rules
+/// it was opened under. Cloning is cheap and shares the pool.
+#[derive(Clone)]
+pub struct Client {
+    guard: Guard,
+    limits: Arc<Limits>,
+    connector: HttpsConnector<GuardConnector>,
+    pool: PoolClient<HttpsConnector<GuardConnector>, Full<Bytes>>,
+    in_flight: Arc<InFlight>,
+}
+
+impl Client {
+    /// A client behind this guard.
+    ///
+    /// # Errors
+    /// [`TrustError`] when the trust roots can't be loaded.
+    pub fn new(guard: Guard, limits: Limits, roots: &TrustRoots) -> Result<Self, TrustError> {
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(roots.client_config()?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(GuardConnector(guard.clone()));
+        let pool = PoolClient::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(limits.idle)
+            .http1_max_buf_size(limits.head_bytes.max(8 << 10))
+            .build(connector.clone());
+        let in_flight = Arc::new(InFlight::new(limits.in_flight_per_host));
+        Ok(Self { guard, limits: Arc::new(limits), connector, pool, in_flight })
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        self.guard.policy()
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Sends a request that changes nothing, over the pool. Redirects are followed as far as the
+    /// policy allows, which by default is not at all.
+    ///
+    /// # Errors
+    /// [`SendFailure`] when there is no whole head of an answer by `deadline`.
+    pub async fn read(&self, request: Outbound, deadline: Instant) -> Result<Inbound, SendFailure> {
+        let mut request = request;
+        let mut hop = 0;
+        loop {
+            let inbound = self.read_once(request.clone(), deadline).await?;
+            let location = inbound.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+            let follows =
+                self.policy().max_redirects > 0 && request.method.is_safe() && inbound.status.is_redirection();
+            let (true, Some(location)) = (follows, location) else { return Ok(inbound) };
+            let next = self.policy().check_redirect(&request.target, location, hop).map_err(SendFailure::unsent)?;
+            if next.authority() != request.target.authority() {
+                request.headers = without_secrets(request.headers);
+            }
+            request.target = next;
+            hop += 1;
+        }
+    }
+
+    async fn read_once(&self, request: Outbound, deadline: Instant) -> Result<Inbound, SendFailure> {
+        let mut timings = Timings::default();
+        let _place = self.enter(&request.target, deadline, &mut timings).await?;
+        let message = build(&request, false)?;
+        let started = Instant::now();
+        let answered = within(self.limits.first_byte, Phase::FirstByte, deadline, self.pool.request(message)).await;
+        let failed = |error: EgressError| {
+            let sent = if is_before_sending(&error) { Sent::Nothing } else { Sent::InDoubt };
+            SendFailure { error, sent }
+        };
+        let response = answered.map_err(failed)?.map_err(|error| {
+            let unsent = error.is_connect();
+            let error = from_chain(&error, &request.target);
+            let sent = if unsent || is_before_sending(&error) { Sent::Nothing } else { Sent::InDoubt };
+            SendFailure { error, sent }
+        })?;
+        timings.first_byte = started.elapsed();
+        self.finish(response, timings, deadline).await
+    }
+
+    /// Opens a connection for one request with a side effect. Until [`Dedicated::send`] is called,
+    /// nothing of it can have left.
+    ///
+    /// # Errors
+    /// [`SendFailure`], always [`Sent::Nothing`].
+    pub async fn connect(&self, target: &Target, deadline: Instant) -> Result<Dedicated, SendFailure> {
+        let mut timings = Timings::default();
+        let place = self.enter(target, deadline, &mut timings).await?;
+        let started = Instant::now();
+        let mut connector = self.connector.clone();
+        let connecting = within(self.limits.connect, Phase::Connect, deadline, connector.call(target.uri().clone()));
+        let stream = connecting
+            .await
+            .map_err(SendFailure::unsent)?
+            .map_err(|error| SendFailure::unsent(from_source(Some(error.as_ref()), target)))?;
+        timings.connect = started.elapsed();
+        Ok(Dedicated { client: self.clone(), stream, timings, deadline, _place: place })
+    }
+
+    async fn enter(&self, target: &Target, deadline: Instant, timings: &mut Timings) -> Result<Place, SendFailure> {
+        let started = Instant::now();
+        let limit = deadline.saturating_duration_since(started);
+        let entered = timeout(limit, self.in_flight.enter(target.authority())).await;
+        timings.queue = started.elapsed();
+        entered.map_err(|_| SendFailure::unsent(EgressError::Timeout { phase: Phase::Queue, limit }))
+    }
+
+    /// Reads the body. The head has come, so the request was sent; what fails now is said in
+    /// `completeness` where the status alone is worth having.
+    async fn finish(
+        &self,
+        response: http::Response<Incoming>,
+        mut timings: Timings,
+        deadline: Instant,
+    ) -> Result<Inbound, SendFailure> {
+        let in_doubt = |error| SendFailure { error, sent: Sent::InDoubt };
+        let (head, incoming) = response.into_parts();
+        let started = Instant::now();
+        let bound = self.limits.body_bytes;
+        let reading = async {
+            let (raw, completeness) = body::collect(incoming, bound).await;
+            body::decompress(&head.headers, raw, completeness, bound).await
+        };
+        let limit = deadline.saturating_duration_since(started);
+        let (body, completeness) = timeout_at(deadline, reading)
+            .await
+            .map_err(|_| in_doubt(EgressError::Timeout { phase: Phase::Exchange, limit }))?
+            .map_err(in_doubt)?;
+        timings.body = started.elapsed();
+        Ok(Inbound { status: head.status, headers: head.headers, body, completeness, timings })
+    }
+}
+
+/// A connection for one request, with TLS done and nothing sent.
+pub struct Dedicated {
+    client: Client,
+    stream: MaybeHttpsStream<GuardedStream>,
+    timings: Timings,
+    deadline: Instant,
+    _place: Place,
+}
+
+impl Dedicated {
+    /// Sends the request.
+    ///
+    /// # Errors
+    /// [`SendFailure`], which says whether any byte left.
+    pub async fn send(self, request: Outbound) -> Result<Inbound, SendFailure> {
+        let Dedicated { client, stream, mut timings, deadline, _place } = self;
+        let message = build(&request, true)?;
+        let (stream, written) = Counted::new(stream);
+        let failed = |written: &AtomicU64, error: EgressError| {
+            let sent = if written.load(Ordering::SeqCst) == 0 { Sent::Nothing } else { Sent::InDoubt };
+            SendFailure { error, sent }
+        };
+        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(client.limits.head_bytes.max(8 << 10))
+            .handshake(stream)
+            .await
+            .map_err(|error| failed(&written, from_chain(&error, &request.target)))?;
+        let driver = AbortOnDrop(tokio::spawn(connection));
+        let started = Instant::now();
+        let sending = within(client.limits.first_byte, Phase::FirstByte, deadline, sender.send_request(message));
+        let response = sending
+            .await
+            .map_err(|error| failed(&written, error))?
+            .map_err(|error| failed(&written, from_chain(&error, &request.target)))?;
+        timings.first_byte = started.elapsed();
+        let inbound = client.finish(response, timings, deadline).await;
+        drop(driver);
+        inbound
+    }
+}
+
+/// Ends the task that drives a connection together with the exchange it belongs to.
+struct AbortOnDrop(tokio::task::JoinHandle<Result<(), hyper::Error>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs `future` for at most `limit` and until `deadline`.
+async fn within<F: Future>(
+    limit: Duration,
+    phase: Phase,
+    deadline: Instant,
+    future: F,
+) -> Result<F::Output, EgressError> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let (limit, phase) = if left < limit { (left, Phase::Exchange) } else { (limit, phase) };
+    timeout(limit, future).await.map_err(|_| EgressError::Timeout { phase, limit })
+}
+
+fn build(request: &Outbound, own_connection: bool) -> Result<http::Request<Full<Bytes>>, SendFailure> {
+    let mut builder = http::Request::builder().method(request.method.clone());
+    // A pooled client takes the whole URI; a connection of its own wants the origin form.
+    builder = if own_connection {
+        let path = request.target.uri().path_and_query().map_or("/", |path| path.as_str());
+        builder.uri(path)
+    } else {
+        builder.uri(request.target.uri().clone())
+    };
+    let wrong = |error: http::Error| SendFailure::unsent(EgressError::Request { reason: error.to_string() });
+    let mut message = builder.body(Full::new(request.body.clone())).map_err(wrong)?;
+    let headers = message.headers_mut();
+    *headers = request.headers.clone();
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
+    headers.entry(HeaderName::from_static("user-agent")).or_insert(HeaderValue::from_static("toolcrib"));
+    if own_connection {
+        let host = request.target.uri().authority().map_or("", |authority| authority.as_str());
+        let host = HeaderValue::from_str(host).map_err(|error| wrong(error.into()))?;
+        headers.insert(HOST, host);
+    }
+    Ok(message)
+}
+
+fn without_secrets(headers: HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for (name, value) in &headers {
+        if !value.is_sensitive() {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+/// Whether an error of ours can only come before the first byte of a request.
+fn is_before_sending(error: &EgressError) -> bool {
+    match error {
+        EgressError::Blocked(_)
+        | EgressError::Resolve { .. }
+        | EgressError::Connect { .. }
+        | EgressError::Tls { .. }
+        | EgressError::Request { .. } => true,
+        EgressError::Timeout { phase, .. } => matches!(phase, Phase::Queue | Phase::Connect),
+        EgressError::Protocol { .. } | EgressError::Encoding { .. } => false,
+    }
+}
+
+fn from_chain(error: &(dyn std::error::Error + 'static), target: &Target) -> EgressError {
+    from_source(Some(error), target)
+}
+
+/// Finds our own error, or TLS's, in the chain of causes that the HTTP libraries wrap around it.
+fn from_source(mut cause: Option<&(dyn std::error::Error + 'static)>, target: &Target) -> EgressError {
+    let mut last = String::new();
+    while let Some(error) = cause {
+        if let Some(ours) = error.downcast_ref::<EgressError>() {
+            return ours.clone();
+        }
+        let io = error.downcast_ref::<std::io::Error>();
+        if let Some(inner) = io.and_then(std::io::Error::get_ref) {
+            if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
+                return EgressError::Tls { host: target.authority(), reason: tls.to_string() };
+            }
+            if let Some(ours) = inner.downcast_ref::<EgressError>() {
+                return ours.clone();
+            }
+        }
+        last = error.to_string();
+        cause = error.source();
+    }
+    EgressError::Protocol { reason: last }
+}
