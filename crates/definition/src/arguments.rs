@@ -126,7 +126,7 @@ fn is_missing(value: &Value) -> bool {
 
 /// The arguments with each scalar in the type its schema declares, where its text allows that
 /// without loss.
-fn typed_view(schema: &Value, value: &Value) -> Value {
+pub(crate) fn typed_view(schema: &Value, value: &Value) -> Value {
     let declared = schema.get("type").and_then(Value::as_str);
     match (declared, value) {
         (Some("array"), Value::Array(items)) => match schema.get("items") {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::arguments::{ArgumentChecker, ArgumentError};
+use crate::arguments::{ArgumentChecker, ArgumentError, typed_view};
 use crate::json::kind_of;
 use crate::problem::{ProblemCode, Problems};
 use crate::{schema, sugar};
@@ -62,6 +62,15 @@ impl Parameters {
     pub fn required(&self) -> impl Iterator<Item = &str> {
         let list = self.schema.get("required").and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Arguments with each scalar in its declared type where its text allows that without loss: what
+    /// a code tool reads. A request carries the arguments as they were sent instead.
+    pub fn typed(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        match typed_view(&Value::Object(self.schema.clone()), &Value::Object(arguments.clone())) {
+            Value::Object(typed) => typed,
+            _ => arguments.clone(),
+        }
     }
 
     /// Checks the arguments of a call. The schema is compiled at the first call and kept.

@@ -74,6 +74,7 @@ problem_codes! {
     ManifestEnv "manifest.env" "A {{env.*}} of the manifest has no value, or one that can't be used.";
     ManifestSecret "manifest.secret" "A {{secret.*}} of the manifest is not configured.";
     ManifestDuplicate "manifest.duplicate" "A manifest lists the same tool twice.";
+    AgentProfile "agent.profile" "An agent's profile has an unknown key or a value of the wrong type.";
 }
 
 /// One thing that is wrong, where, and how to mend it.
@@ -144,6 +145,12 @@ impl Problems {
             Some(value) if self.is_empty() => Ok(value),
             _ => Err(self),
         }
+    }
+}
+
+impl FromIterator<Problem> for Problems {
+    fn from_iter<I: IntoIterator<Item = Problem>>(problems: I) -> Self {
+        Self(problems.into_iter().collect())
     }
 }
 

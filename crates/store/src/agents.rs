@@ -1,0 +1,88 @@
+//! Agents: who may use what. A profile is JSON text; the registry reads it.
+
+use crate::error::StoreError;
+use crate::pool::Store;
+use crate::rows::{Expect, Revision, WriteKind, Written, next_revision};
+
+/// A stored agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRow {
+    /// The id.
+    pub id: String,
+    /// The profile as JSON text; none when the agent was deleted.
+    pub profile: Option<String>,
+    /// The revision of the last write.
+    pub revision: Revision,
+    /// When it was last written, in ms since 1970.
+    pub updated_at: i64,
+}
+
+type AgentColumns = (String, Option<String>, i64, i64);
+
+fn row((id, profile, revision, updated_at): AgentColumns) -> AgentRow {
+    AgentRow { id, profile, revision: Revision(revision), updated_at }
+}
+
+impl Store {
+    /// Writes an agent's profile.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleRevision`] when the expectation does not hold.
+    pub async fn put_agent(&self, id: &str, profile: &str, expect: Expect) -> Result<Written, StoreError> {
+        let mut tx = self.write().await?;
+        let sql = "SELECT id, profile, revision, updated_at FROM agents WHERE id = $1 AND profile IS NOT NULL";
+        let current = sqlx::query_as(sql).bind(id).fetch_optional(&mut *tx).await?.map(row);
+        expect.check(current.as_ref().map(|row| row.revision), || format!("the agent {id}"))?;
+        if let Some(row) = current.as_ref().filter(|row| row.profile.as_deref() == Some(profile)) {
+            return Ok(Written { kind: WriteKind::Unchanged, revision: row.revision });
+        }
+        let kind = if current.is_some() { WriteKind::Updated } else { WriteKind::Created };
+        let revision = next_revision(&mut tx).await?;
+        sqlx::query(
+            "INSERT INTO agents (id, profile, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $4) \
+             ON CONFLICT (id) DO UPDATE SET profile = excluded.profile, revision = excluded.revision, \
+             updated_at = excluded.updated_at",
+        )
+        .bind(id)
+        .bind(profile)
+        .bind(revision.0)
+        .bind(self.clock.now_ms())
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(Written { kind, revision })
+    }
+
+    /// Deletes an agent. `Ok(None)` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleRevision`] when the expectation does not hold.
+    pub async fn delete_agent(&self, id: &str, expect: Expect) -> Result<Option<Revision>, StoreError> {
+        let mut tx = self.write().await?;
+        let sql = "SELECT revision FROM agents WHERE id = $1 AND profile IS NOT NULL";
+        let current: Option<i64> = sqlx::query_scalar(sql).bind(id).fetch_optional(&mut *tx).await?;
+        expect.check(current.map(Revision), || format!("the agent {id}"))?;
+        if current.is_none() {
+            return Ok(None);
+        }
+        let revision = next_revision(&mut tx).await?;
+        sqlx::query("UPDATE agents SET profile = NULL, revision = $1, updated_at = $2 WHERE id = $3")
+            .bind(revision.0)
+            .bind(self.clock.now_ms())
+            .bind(id)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(Some(revision))
+    }
+
+    /// The rows above a revision, deleted ones included, lowest revision first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn agents_changed_since(&self, since: Revision) -> Result<Vec<AgentRow>, StoreError> {
+        let sql = "SELECT id, profile, revision, updated_at FROM agents WHERE revision > $1 ORDER BY revision";
+        let rows: Vec<AgentColumns> = sqlx::query_as(sql).bind(since.0).fetch_all(self.readers()).await?;
+        Ok(rows.into_iter().map(row).collect())
+    }
+}

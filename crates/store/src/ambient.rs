@@ -1,0 +1,48 @@
+//! The clock and randomness as parameters, so that times and ids are exact in tests.
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    fn now_ms(&self) -> i64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is where the clock comes from")]
+    fn now_ms(&self) -> i64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Gives random bytes.
+pub trait Randomness: Send + Sync {
+    /// Fills a buffer with bytes that nobody can predict.
+    fn fill(&self, bytes: &mut [u8; 16]);
+
+    /// 32 hexadecimal digits, the form of an OpenTelemetry trace id.
+    fn hex(&self) -> String {
+        let mut bytes = [0; 16];
+        self.fill(&mut bytes);
+        bytes.iter().fold(String::with_capacity(32), |mut out, byte| {
+            out.push_str(&format!("{byte:02x}"));
+            out
+        })
+    }
+}
+
+/// The operating system's randomness.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsRandomness;
+
+impl Randomness for OsRandomness {
+    #[expect(clippy::panic, reason = "a machine without randomness can't make tokens or ids")]
+    fn fill(&self, bytes: &mut [u8; 16]) {
+        if let Err(error) = getrandom::fill(bytes) {
+            panic!("the operating system gives no randomness: {error}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What can go wrong with the rows.
+
+use sqlx::migrate::MigrateError;
+
+/// A read or write that failed; nothing of a failed write is kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Somebody else wrote first.
+    #[error("{what} was changed by somebody else: it is at revision {actual}, not {expected}; read it again")]
+    StaleRevision {
+        /// What was to be written.
+        what: String,
+        /// The revision the writer knew; 0 means that there should be no row.
+        expected: i64,
+        /// The revision there is; 0 means that there is no row.
+        actual: i64,
+    },
+    /// The disk is full.
+    #[error("the disk is full; make room and try again. Nothing of this write was kept")]
+    Full,
+    /// Another process holds the database for longer than we wait.
+    #[error("the database is locked by another process; try again. Nothing of this write was kept")]
+    Busy,
+    /// The file is damaged.
+    #[error("the database is damaged; restore it from a backup")]
+    Corrupt,
+    /// The database can't be opened or read.
+    #[error("the database can't be used: {reason}")]
+    Unavailable {
+        /// What the database says.
+        reason: String,
+    },
+    /// A row can't be read.
+    #[error("the row {key:?} of {table} can't be read: {column}: {reason}")]
+    BadRow {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The key of the row.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file was written by a newer version, or a migration failed.
+    #[error("the database can't be migrated: {reason}")]
+    Migration {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The codes of [`StoreError`] with what they mean, for the reference.
+pub const STORE_CODES: &[(&str, &str)] = &[
+    ("store.stale_revision", "Somebody else wrote first; read the new state, then write again."),
+    ("store.full", "The disk is full. Nothing of the write was kept."),
+    ("store.busy", "Another process holds the database. Nothing of the write was kept."),
+    ("store.corrupt", "The database file is damaged."),
+    ("store.unavailable", "The database can't be opened or read."),
+    ("store.bad_row", "A stored row can't be read; doctor names it."),
+    ("store.migration", "The database is newer than this program, or a migration failed."),
+];
+
+impl StoreError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StoreError::StaleRevision { .. } => "store.stale_revision",
+            StoreError::Full => "store.full",
+            StoreError::Busy => "store.busy",
+            StoreError::Corrupt => "store.corrupt",
+            StoreError::Unavailable { .. } => "store.unavailable",
+            StoreError::BadRow { .. } => "store.bad_row",
+            StoreError::Migration { .. } => "store.migration",
+        }
+    }
+
+    /// Whether the same write may succeed a moment later.
+    pub fn retryable(&self) -> bool {
+        match self {
+            StoreError::Full | StoreError::Busy | StoreError::Unavailable { .. } => true,
+            StoreError::StaleRevision { .. }
+            | StoreError::Corrupt
+            | StoreError::BadRow { .. }
+            | StoreError::Migration { .. } => false,
+        }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error.as_database_error().and_then(|error| error.code());
+        // The primary result code of SQLite is the low byte of the extended one.
+        let primary = code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+        match primary {
+            Some(5 | 6) => StoreError::Busy,
+            Some(11 | 26) => StoreError::Corrupt,
+            Some(13) => StoreError::Full,
+            _ if matches!(error, sqlx::Error::PoolTimedOut) => StoreError::Busy,
+            _ => StoreError::Unavailable { reason: error.to_string() },
+        }
+    }
+}
+
+impl From<MigrateError> for StoreError {
+    fn from(error: MigrateError) -> Self {
+        match error {
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+            MigrateError::VersionMissing(version) => StoreError::Migration {
+                reason: format!("it holds migration {version}, which this program does not know; use a newer one"),
+            },
+            other => StoreError::Migration { reason: other.to_string() },
+        }
+    }
+}

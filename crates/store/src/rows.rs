@@ -1,0 +1,79 @@
+//! What all aggregates share: revisions, expectations, pages.
+
+use sqlx::{Sqlite, Transaction};
+
+use crate::error::StoreError;
+
+/// The number of a write to the catalog; it only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub i64);
+
+impl std::fmt::Display for Revision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What a writer believes about the row it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing: the last writer wins.
+    Anything,
+    /// There is no such row.
+    Absent,
+    /// The row is at this revision.
+    Revision(Revision),
+}
+
+impl Expect {
+    /// Holds the belief against the revision that is there.
+    pub(crate) fn check(self, actual: Option<Revision>, what: impl Fn() -> String) -> Result<(), StoreError> {
+        let expected = match self {
+            Expect::Anything => return Ok(()),
+            Expect::Absent => None,
+            Expect::Revision(revision) => Some(revision),
+        };
+        if expected == actual {
+            return Ok(());
+        }
+        let number = |revision: Option<Revision>| revision.map_or(0, |revision| revision.0);
+        Err(StoreError::StaleRevision { what: what(), expected: number(expected), actual: number(actual) })
+    }
+}
+
+/// What a write did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// There is a new row.
+    Created,
+    /// The row changed.
+    Updated,
+    /// The row said the same already; its revision stays.
+    Unchanged,
+}
+
+/// The result of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// What it did.
+    pub kind: WriteKind,
+    /// The revision of the row now.
+    pub revision: Revision,
+}
+
+/// A part of a long list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Give this to get the next part; none at the end.
+    pub next: Option<String>,
+}
+
+/// Raises the catalog's revision inside a transaction.
+pub(crate) async fn next_revision(tx: &mut Transaction<'_, Sqlite>) -> Result<Revision, StoreError> {
+    let revision = sqlx::query_scalar("UPDATE catalog SET revision = revision + 1 WHERE id = 1 RETURNING revision")
+        .fetch_one(&mut **tx)
+        .await?;
+    Ok(Revision(revision))
+}

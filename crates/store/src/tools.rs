@@ -1,0 +1,188 @@
+//! Tools and their versions.
+
+use sqlx::{FromRow, Sqlite, Transaction};
+use toolcrib_definition::Definition;
+
+use crate::error::StoreError;
+use crate::pool::Store;
+use crate::rows::{Expect, Revision, WriteKind, Written, next_revision};
+
+/// How many versions of a tool are kept.
+pub const KEPT_VERSIONS: i64 = 20;
+
+/// A stored tool. The definition is text, so that one which no longer validates is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRow {
+    /// The name.
+    pub name: String,
+    /// The stored form of the definition; none when the tool was deleted.
+    pub definition: Option<String>,
+    /// The version, from 1.
+    pub version: i64,
+    /// The revision of the last write.
+    pub revision: Revision,
+    /// When it was first written, in ms since 1970.
+    pub created_at: i64,
+    /// When it was last written, in ms since 1970.
+    pub updated_at: i64,
+}
+
+/// A version of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct VersionRow {
+    /// The version, from 1.
+    pub version: i64,
+    /// The stored form of the definition.
+    pub definition: String,
+    /// Who wrote it: the name of a token.
+    pub actor: String,
+    /// When it was written, in ms since 1970.
+    pub created_at: i64,
+}
+
+type ToolColumns = (String, Option<String>, i64, i64, i64, i64);
+
+fn row((name, definition, version, revision, created_at, updated_at): ToolColumns) -> ToolRow {
+    ToolRow { name, definition, version, revision: Revision(revision), created_at, updated_at }
+}
+
+impl Store {
+    /// Writes a tool and keeps the version before it.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleRevision`] when the expectation does not hold.
+    pub async fn put_tool(&self, tool: &Definition, expect: Expect, actor: &str) -> Result<Written, StoreError> {
+        let mut tx = self.write().await?;
+        let written = put(&mut tx, tool, expect, actor, self.clock.now_ms()).await?;
+        tx.commit().await?;
+        Ok(written)
+    }
+
+    /// Writes many tools in one transaction: all of them, or none.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the first that fails.
+    pub async fn put_tools(&self, tools: &[Definition], actor: &str) -> Result<Vec<Written>, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.clock.now_ms();
+        let mut written = Vec::with_capacity(tools.len());
+        for tool in tools {
+            written.push(put(&mut tx, tool, Expect::Anything, actor, now).await?);
+        }
+        tx.commit().await?;
+        Ok(written)
+    }
+
+    /// Deletes a tool and keeps its versions. `Ok(None)` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleRevision`] when the expectation does not hold.
+    pub async fn delete_tool(&self, name: &str, expect: Expect) -> Result<Option<Revision>, StoreError> {
+        let mut tx = self.write().await?;
+        let Some(current) = current(&mut tx, name).await?.filter(|row| row.definition.is_some()) else {
+            expect.check(None, || format!("the tool {name}"))?;
+            return Ok(None);
+        };
+        expect.check(Some(current.revision), || format!("the tool {name}"))?;
+        let revision = next_revision(&mut tx).await?;
+        sqlx::query("UPDATE tools SET definition = NULL, revision = $1, updated_at = $2 WHERE name = $3")
+            .bind(revision.0)
+            .bind(self.clock.now_ms())
+            .bind(name)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(Some(revision))
+    }
+
+    /// A tool, when there is one that was not deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn tool(&self, name: &str) -> Result<Option<ToolRow>, StoreError> {
+        let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools \
+                   WHERE name = $1 AND definition IS NOT NULL";
+        Ok(sqlx::query_as(sql).bind(name).fetch_optional(self.readers()).await?.map(row))
+    }
+
+    /// At most `most` rows above a revision, deleted ones included, lowest revision first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn tools_changed_since(&self, since: Revision, most: u32) -> Result<Vec<ToolRow>, StoreError> {
+        let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools \
+                   WHERE revision > $1 ORDER BY revision LIMIT $2";
+        let rows: Vec<ToolColumns> = sqlx::query_as(sql).bind(since.0).bind(most).fetch_all(self.readers()).await?;
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// The kept versions of a tool, newest first; also of one that was deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn tool_versions(&self, name: &str) -> Result<Vec<VersionRow>, StoreError> {
+        let sql = "SELECT version, definition, actor, created_at FROM tool_versions WHERE name = $1 \
+                   ORDER BY version DESC";
+        Ok(sqlx::query_as(sql).bind(name).fetch_all(self.readers()).await?)
+    }
+
+    /// One version of a tool.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn tool_version(&self, name: &str, version: i64) -> Result<Option<VersionRow>, StoreError> {
+        let sql = "SELECT version, definition, actor, created_at FROM tool_versions WHERE name = $1 AND version = $2";
+        Ok(sqlx::query_as(sql).bind(name).bind(version).fetch_optional(self.readers()).await?)
+    }
+}
+
+async fn current(tx: &mut Transaction<'_, Sqlite>, name: &str) -> Result<Option<ToolRow>, StoreError> {
+    let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools WHERE name = $1";
+    Ok(sqlx::query_as(sql).bind(name).fetch_optional(&mut **tx).await?.map(row))
+}
+
+async fn put(
+    tx: &mut Transaction<'_, Sqlite>,
+    tool: &Definition,
+    expect: Expect,
+    actor: &str,
+    now: i64,
+) -> Result<Written, StoreError> {
+    let name = tool.name.as_str();
+    let definition = tool.to_json().to_string();
+    let current = current(tx, name).await?;
+    let live = current.as_ref().filter(|row| row.definition.is_some());
+    expect.check(live.map(|row| row.revision), || format!("the tool {name}"))?;
+    if let Some(row) = live.filter(|row| row.definition.as_ref() == Some(&definition)) {
+        return Ok(Written { kind: WriteKind::Unchanged, revision: row.revision });
+    }
+    let kind = if live.is_some() { WriteKind::Updated } else { WriteKind::Created };
+    let version = current.map_or(1, |row| row.version + 1);
+    let revision = next_revision(tx).await?;
+    sqlx::query(
+        "INSERT INTO tools (name, definition, version, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5) \
+         ON CONFLICT (name) DO UPDATE SET definition = excluded.definition, version = excluded.version, \
+         revision = excluded.revision, updated_at = excluded.updated_at",
+    )
+    .bind(name)
+    .bind(&definition)
+    .bind(version)
+    .bind(revision.0)
+    .bind(now)
+    .execute(&mut **tx)
+    .await?;
+    sqlx::query("INSERT INTO tool_versions (name, version, definition, actor, created_at) VALUES ($1, $2, $3, $4, $5)")
+        .bind(name)
+        .bind(version)
+        .bind(&definition)
+        .bind(actor)
+        .bind(now)
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query("DELETE FROM tool_versions WHERE name = $1 AND version <= $2")
+        .bind(name)
+        .bind(version - KEPT_VERSIONS)
+        .execute(&mut **tx)
+        .await?;
+    Ok(Written { kind, revision })
+}

@@ -1,0 +1,168 @@
+//! Traces: the readable record of each call.
+
+use std::time::Duration;
+
+use sqlx::{FromRow, QueryBuilder, Sqlite};
+
+use crate::error::StoreError;
+use crate::pool::Store;
+use crate::rows::Page;
+
+/// A stored trace: what lists and filters need, and the document.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct TraceRow {
+    /// The id, 32 hexadecimal digits.
+    pub id: String,
+    /// The session: the `chat_id` of the context, or empty.
+    pub session: String,
+    /// The agent.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// The key of the call.
+    pub call_id: String,
+    /// The status of the outcome.
+    pub status: String,
+    /// The code of the egress block, when it was blocked.
+    pub blocked: Option<String>,
+    /// When the call began, in ms since 1970.
+    pub started_at: i64,
+    /// How long it took, in ms.
+    pub duration_ms: i64,
+    /// The whole trace as JSON text.
+    pub document: String,
+}
+
+/// Which traces are wanted. Empty means all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceFilter {
+    /// Of this session.
+    pub session: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// With this status.
+    pub status: Option<String>,
+    /// Begun at this time or later, in ms since 1970.
+    pub since: Option<i64>,
+}
+
+/// How long traces are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Traces older than this go.
+    pub age: Duration,
+    /// More traces than this go, oldest first.
+    pub count: u64,
+}
+
+impl Store {
+    /// Writes many traces in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written; then none is kept.
+    pub async fn insert_traces(&self, traces: &[TraceRow]) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        for trace in traces {
+            sqlx::query(
+                "INSERT INTO traces (id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, document) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            )
+            .bind(&trace.id)
+            .bind(&trace.session)
+            .bind(&trace.agent)
+            .bind(&trace.tool)
+            .bind(&trace.call_id)
+            .bind(&trace.status)
+            .bind(&trace.blocked)
+            .bind(trace.started_at)
+            .bind(trace.duration_ms)
+            .bind(&trace.document)
+            .execute(&mut *tx)
+            .await?;
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// A trace.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn trace(&self, id: &str) -> Result<Option<TraceRow>, StoreError> {
+        let sql = "SELECT id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, document \
+                   FROM traces WHERE id = $1";
+        Ok(sqlx::query_as(sql).bind(id).fetch_optional(self.readers()).await?)
+    }
+
+    /// Traces, newest first, at most `most`. `after` is the `next` of the page before; one that is
+    /// none of ours begins at the newest.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn traces(
+        &self,
+        filter: &TraceFilter,
+        after: Option<&str>,
+        most: u32,
+    ) -> Result<Page<TraceRow>, StoreError> {
+        let mut query = QueryBuilder::<Sqlite>::new(
+            "SELECT id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, document \
+             FROM traces WHERE 1 = 1",
+        );
+        let equals = [
+            (" AND session = ", &filter.session),
+            (" AND agent = ", &filter.agent),
+            (" AND tool = ", &filter.tool),
+            (" AND status = ", &filter.status),
+        ];
+        for (clause, value) in equals {
+            if let Some(value) = value {
+                query.push(clause).push_bind(value);
+            }
+        }
+        if let Some(since) = filter.since {
+            query.push(" AND started_at >= ").push_bind(since);
+        }
+        let cursor = after.and_then(|text| text.split_once('.'));
+        if let Some((started_at, id)) = cursor.and_then(|(at, id)| Some((at.parse::<i64>().ok()?, id))) {
+            query.push(" AND (started_at, id) < (").push_bind(started_at).push(", ").push_bind(id).push(")");
+        }
+        query.push(" ORDER BY started_at DESC, id DESC LIMIT ").push_bind(i64::from(most) + 1);
+        let mut items: Vec<TraceRow> = query.build_query_as().fetch_all(self.readers()).await?;
+        let more = items.len() > most as usize;
+        items.truncate(most as usize);
+        let next = items.last().filter(|_| more).map(|last| format!("{}.{}", last.started_at, last.id));
+        Ok(Page { items, next })
+    }
+
+    /// Removes the traces that are older or more than the retention allows, a bounded number at
+    /// once, and tells how many went.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    pub async fn purge_traces(&self, retention: Retention) -> Result<u64, StoreError> {
+        const AT_ONCE: i64 = 5_000;
+        let age = i64::try_from(retention.age.as_millis()).unwrap_or(i64::MAX);
+        let oldest = self.clock.now_ms().saturating_sub(age);
+        let mut tx = self.write().await?;
+        let by_age = sqlx::query(
+            "DELETE FROM traces WHERE id IN (SELECT id FROM traces WHERE started_at < $1 ORDER BY started_at LIMIT $2)",
+        )
+        .bind(oldest)
+        .bind(AT_ONCE)
+        .execute(&mut *tx)
+        .await?;
+        let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM traces").fetch_one(&mut *tx).await?;
+        let kept = i64::try_from(retention.count).unwrap_or(i64::MAX);
+        let too_many = count.saturating_sub(kept).clamp(0, AT_ONCE);
+        let by_count =
+            sqlx::query("DELETE FROM traces WHERE id IN (SELECT id FROM traces ORDER BY started_at, id LIMIT $1)")
+                .bind(too_many)
+                .execute(&mut *tx)
+                .await?;
+        tx.commit().await?;
+        Ok(by_age.rows_affected() + by_count.rows_affected())
+    }
+}
