@@ -1,6 +1,7 @@
 //! A definition and arguments become the exact request. Each value is escaped for the place it
 //! goes to, and none can leave it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -20,6 +21,9 @@ const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').re
 
 /// What stands for a secret wherever a request is shown.
 pub const MASK: &str = "***";
+
+/// A shorter secret is none, and would blank out half of every answer.
+const MIN_SCRUBBED: usize = 4;
 
 /// Where secrets come from when a request is rendered.
 pub trait Secrets: Send + Sync {
@@ -74,6 +78,26 @@ pub struct RenderedRequest {
     pub headers: Vec<RenderedHeader>,
     /// The body, if there is one.
     pub body: Option<String>,
+    /// The secrets that the headers hold, so that an answer which repeats one can be scrubbed.
+    pub secrets: Vec<SecretString>,
+}
+
+impl RenderedRequest {
+    /// A text of the upstream with [`MASK`] in the place of every secret of this request, whether it
+    /// stands as it is or inside JSON quotes.
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut out = Cow::Borrowed(text);
+        for secret in &self.secrets {
+            let secret = secret.expose_secret();
+            let quoted = Value::from(secret).to_string();
+            for form in [secret, &quoted[1..quoted.len() - 1]] {
+                if form.len() >= MIN_SCRUBBED && out.contains(form) {
+                    out = Cow::Owned(out.replace(form, MASK));
+                }
+            }
+        }
+        out
+    }
 }
 
 /// A header ready to be sent.
@@ -122,8 +146,9 @@ impl Definition {
         let mut url = render_url(&self.request.url, input)?;
         append_query(&mut url, &self.request.query, input);
         let mut headers = Vec::with_capacity(self.request.headers.len() + 2);
+        let mut secrets = Vec::new();
         for (name, template) in &self.request.headers {
-            headers.push(render_header(name, template, input)?);
+            headers.push(render_header(name, template, input, &mut secrets)?);
         }
         let plain =
             |name: &str, value: &str| RenderedHeader { name: name.to_owned(), masked: value.to_owned(), secret: None };
@@ -140,6 +165,7 @@ impl Definition {
             url,
             headers,
             body: body.map(|body| render_body(&body.form, input)),
+            secrets,
         })
     }
 }
@@ -303,7 +329,12 @@ fn append_query(url: &mut String, query: &[(String, Template)], input: RenderInp
     }
 }
 
-fn render_header(name: &str, template: &Template, input: RenderInput<'_>) -> Result<RenderedHeader, RenderError> {
+fn render_header(
+    name: &str,
+    template: &Template,
+    input: RenderInput<'_>,
+    secrets: &mut Vec<SecretString>,
+) -> Result<RenderedHeader, RenderError> {
     let masked = without_controls(&template.fill(|slot| match slot {
         Slot::Secret(_) => MASK.to_owned(),
         other => input.text(other),
@@ -313,7 +344,11 @@ fn render_header(name: &str, template: &Template, input: RenderInput<'_>) -> Res
         let mut missing = None;
         let exposed = template.fill(|slot| match slot {
             Slot::Secret(name) => match input.secrets.secret(name) {
-                Some(value) => value.expose_secret().to_owned(),
+                Some(value) => {
+                    let text = value.expose_secret().to_owned();
+                    secrets.push(value);
+                    text
+                }
                 None => {
                     missing.get_or_insert_with(|| name.clone());
                     String::new()

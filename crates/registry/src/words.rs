@@ -30,7 +30,9 @@ fn flush(word: &mut String, out: &mut Vec<String>) {
 
 /// `orders` and `order` are the same word to somebody who searches; so are `boxes` and `box`.
 fn singular(mut word: String) -> String {
-    if word.len() > 4 && (word.ends_with("xes") || word.ends_with("ches") || word.ends_with("shes")) {
+    if word.len() > 4
+        && (word.ends_with("xes") || word.ends_with("sses") || word.ends_with("ches") || word.ends_with("shes"))
+    {
         word.truncate(word.len() - 2);
     } else if word.len() > 4 && word.ends_with("ies") {
         word.truncate(word.len() - 3);
@@ -73,7 +75,7 @@ mod tests {
         check("listOpenOrders2", &["list", "open", "order2"]);
         check(
             "Búsqueda de pedidos: categories, boxes & addresses",
-            &["busqueda", "de", "pedido", "category", "box", "addresse"],
+            &["busqueda", "de", "pedido", "category", "box", "address"],
         );
         check("status of the bus class", &["status", "of", "the", "bus", "class"]);
         check("", &[]);

@@ -1,0 +1,69 @@
+//! Calls of code tools.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use toolcrib_definition::{Ctx, EffectMode};
+use toolcrib_registry::{CallContext, RegisteredCodeTool};
+
+/// How long a tool may go on after it was told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Why a code tool gave no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CodeFailure {
+    /// What the tool says.
+    Tool(String),
+    /// It panicked. The words of the panic are for the operator.
+    Panic(String),
+    /// It took too long.
+    Timeout,
+}
+
+/// Runs a code tool. At the deadline it is told to stop, and given a moment to.
+pub(crate) async fn run(
+    tool: &RegisteredCodeTool,
+    arguments: &Map<String, Value>,
+    ctx: &Ctx,
+    call_id: &str,
+    session: &str,
+    deadline: Instant,
+) -> Result<Value, CodeFailure> {
+    let cancellation = CancellationToken::new();
+    let context = CallContext {
+        ctx: ctx.clone(),
+        call_id: call_id.to_owned(),
+        session: session.to_owned(),
+        cancellation: cancellation.clone(),
+        progress: Arc::new(|_, _, _| {}),
+    };
+    let running = AssertUnwindSafe(tool.run(arguments, &context)).catch_unwind();
+    let mut running = std::pin::pin!(running);
+    let ended = match timeout_at(deadline, &mut running).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            cancellation.cancel();
+            timeout_at(deadline + GRACE, &mut running).await.map_err(|_| CodeFailure::Timeout)?
+        }
+    };
+    match ended {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(CodeFailure::Tool(error.0)),
+        Err(panic) => Err(CodeFailure::Panic(words_of(&*panic))),
+    }
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no words".to_owned())
+}
+
+/// Whether a call of this effect that got no result may have changed something.
+pub(crate) fn is_in_doubt(effect: EffectMode, failure: &CodeFailure) -> bool {
+    effect == EffectMode::AtMostOnce && matches!(failure, CodeFailure::Timeout | CodeFailure::Panic(_))
+}

@@ -1,0 +1,158 @@
+//! The executor: what a call needs, together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+use tokio_util::task::TaskTracker;
+use toolcrib_definition::{Ctx, CtxField, Secrets};
+use toolcrib_registry::{Agent, Registry};
+
+use crate::dispatch::Dispatch;
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::outcome::Outcome;
+use crate::pipeline::Pipeline;
+use crate::recorder::{Recorder, RecorderSettings};
+
+/// A call that a model asks for.
+#[derive(Debug, Clone)]
+pub struct CallRequest {
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// The stable key of the call within its session; made up when it is none.
+    pub call_id: Option<String>,
+    /// The arguments: an object, or its JSON text as some providers send it.
+    pub arguments: Value,
+}
+
+impl CallRequest {
+    /// A call without a key of its own.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
+        Self { tool: tool.into(), call_id: None, arguments }
+    }
+}
+
+/// Settings of the executor.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutorSettings {
+    /// How traces are queued and kept.
+    pub recorder: RecorderSettings,
+}
+
+/// Runs calls. Cloning is cheap and is the same executor.
+#[derive(Clone)]
+pub struct Executor {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) dispatch: Arc<dyn Dispatch>,
+    pub(crate) secrets: ArcSwap<Arc<dyn Secrets>>,
+    pub(crate) recorder: Recorder,
+    pub(crate) metrics: Metrics,
+    pub(crate) events: Events,
+    pub(crate) running: TaskTracker,
+}
+
+impl Executor {
+    /// An executor over this catalog. Call it inside a tokio runtime: it starts the task that writes
+    /// traces.
+    pub fn new(
+        registry: Arc<Registry>,
+        dispatch: Arc<dyn Dispatch>,
+        secrets: Arc<dyn Secrets>,
+        settings: ExecutorSettings,
+    ) -> Self {
+        let (metrics, events) = (Metrics::default(), Events::default());
+        let store = registry.store().clone();
+        let recorder = Recorder::spawn(store, settings.recorder, metrics.clone(), events.clone());
+        let inner = Inner {
+            registry,
+            dispatch,
+            secrets: ArcSwap::from_pointee(secrets),
+            recorder,
+            metrics,
+            events,
+            running: TaskTracker::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Runs one call to its end, also when the caller stops waiting for it.
+    pub async fn call(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx, request: CallRequest) -> Outcome {
+        let pipeline = self.pipeline(agent_id, agent, ctx);
+        self.run(pipeline, request, None).await
+    }
+
+    /// The catalog.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.inner.registry
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    /// The stream of events.
+    pub fn events(&self) -> &Events {
+        &self.inner.events
+    }
+
+    /// The task that writes traces.
+    pub fn recorder(&self) -> &Recorder {
+        &self.inner.recorder
+    }
+
+    /// How calls are made.
+    pub fn dispatch(&self) -> &Arc<dyn Dispatch> {
+        &self.inner.dispatch
+    }
+
+    /// Where secrets come from, now.
+    pub fn secrets(&self) -> Arc<dyn Secrets> {
+        Arc::clone(&self.inner.secrets.load())
+    }
+
+    /// Takes secrets from another source from the next call on.
+    pub fn replace_secrets(&self, secrets: Arc<dyn Secrets>) {
+        self.inner.secrets.store(Arc::new(secrets));
+    }
+
+    /// Waits for the calls in flight to end and their traces to be written, at most `limit` long.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.inner.running.close();
+        let ended = tokio::time::timeout(limit, self.inner.running.wait()).await.is_ok();
+        self.inner.recorder.flush().await;
+        ended
+    }
+
+    pub(crate) fn pipeline(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx) -> Arc<Pipeline> {
+        // The agent in the path decides which agent is talking, whatever the context says.
+        let ctx = ctx.with(CtxField::AgentId, agent_id);
+        Arc::new(Pipeline {
+            inner: Arc::clone(&self.inner),
+            snapshot: self.inner.registry.snapshot(),
+            agent_id: agent_id.to_owned(),
+            agent: Arc::clone(agent),
+            session: ctx.get(CtxField::ChatId).unwrap_or_default().to_owned(),
+            ctx,
+        })
+    }
+
+    /// Runs a call on a task of its own, so that it ends with a trace also when nobody waits.
+    pub(crate) async fn run(&self, pipeline: Arc<Pipeline>, request: CallRequest, place: Option<Value>) -> Outcome {
+        let (tool, call_id) = (request.tool.clone(), request.call_id.clone());
+        let task = {
+            let pipeline = Arc::clone(&pipeline);
+            self.inner.running.spawn(async move { pipeline.call(request, place).await })
+        };
+        match task.await {
+            Ok(outcome) => outcome,
+            Err(error) => pipeline.failed(&tool, call_id, &error.to_string()),
+        }
+    }
+}

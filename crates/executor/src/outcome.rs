@@ -1,0 +1,97 @@
+//! What a call came to.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolcrib_definition::Attachment;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The tool answered.
+    Ok,
+    /// The tool could not be called, or answered with an error.
+    Error,
+    /// The tool's own answer ends the turn.
+    Halted,
+    /// Something outside is waited for.
+    Waiting,
+    /// The agent may not make this call.
+    Denied,
+    /// The call was not run.
+    Skipped,
+    /// Nobody knows whether the call took effect.
+    InDoubt,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Status; 7] =
+        [Status::Ok, Status::Error, Status::Halted, Status::Waiting, Status::Denied, Status::Skipped, Status::InDoubt];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Error => "error",
+            Status::Halted => "halted",
+            Status::Waiting => "waiting",
+            Status::Denied => "denied",
+            Status::Skipped => "skipped",
+            Status::InDoubt => "in_doubt",
+        }
+    }
+}
+
+/// What a call came to. There is always one, and never a bare string.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// The stable key of the call.
+    pub call_id: String,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// How it ended.
+    pub status: Status,
+    /// Exactly what the model should read.
+    pub result: Value,
+    /// Set when the turn ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halt: Option<HaltOutcome>,
+    /// For the person, never for the model.
+    pub attachments: Vec<Attachment>,
+    /// The trace of the call.
+    pub trace_id: String,
+    /// How long it took, in ms.
+    pub duration_ms: u64,
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HaltOutcome {
+    /// What is published, unless the model already streamed a lead-in.
+    pub say: Option<String>,
+}
+
+/// A result that is an error: what the model reads.
+pub(crate) fn error_result(message: impl Into<String>) -> Value {
+    json!({ "error": message.into() })
+}
+
+/// The codes in `error.code` of a trace that the executor itself gives, for the reference.
+pub const CALL_CODES: &[(&str, &str)] = &[
+    ("call.unknown_tool", "There is no such tool, or the agent may not use it; the model is told the same of both."),
+    ("call.denied", "The agent may not use the tool."),
+    ("call.arguments", "The schema, or a place in the request, does not allow the arguments."),
+    ("call.approval", "The tool needs a person's approval, which this server can't ask for yet; nothing was sent."),
+    ("call.limit", "The batch has more calls than the agent may make; the calls past the limit were not run."),
+    ("call.halted", "An earlier call of the batch ended the turn; this one was not run."),
+    ("call.secret", "A secret that the tool needs is not configured."),
+    ("call.tool", "The tool answered with an error."),
+    ("call.panic", "A code tool panicked; the panic was caught."),
+    ("call.timeout", "A code tool took longer than its time."),
+    ("call.paused", "The host failed repeatedly, and calls to it are paused for a moment."),
+    ("call.too_large", "The answer is larger than the bound."),
+    ("call.broken_off", "The answer broke off before its end."),
+    ("call.evidence", "The ids of the result could not be recorded."),
+    ("call.internal", "Toolcrib itself failed; the log says why."),
+];

@@ -1,0 +1,182 @@
+//! Traces are written in batches, off the path of a call.
+//!
+//! The queue is bounded in number and bytes. When it is full the trace is counted as dropped, never
+//! waited for, and never lost without a word.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use toolcrib_store::{Retention, Store, TraceRow};
+
+use crate::events::{EventKind, Events};
+use crate::metrics::Metrics;
+
+/// How the recorder queues and keeps traces.
+#[derive(Debug, Clone)]
+pub struct RecorderSettings {
+    /// Traces that may wait. Default 8,192.
+    pub queue: usize,
+    /// Bytes of traces that may wait. Default 64 MiB.
+    pub queue_bytes: usize,
+    /// How long a trace waits for others to be written with. Default 100 ms.
+    pub interval: Duration,
+    /// How long traces are kept. Default 30 days and 1,000,000.
+    pub retention: Retention,
+}
+
+impl Default for RecorderSettings {
+    fn default() -> Self {
+        Self {
+            queue: 8_192,
+            queue_bytes: 64 << 20,
+            interval: Duration::from_millis(100),
+            retention: Retention { age: Duration::from_secs(30 * 24 * 3600), count: 1_000_000 },
+        }
+    }
+}
+
+/// Traces written in one transaction.
+const BATCH: usize = 512;
+/// How often old traces are removed.
+const PURGE_EVERY: Duration = Duration::from_secs(60);
+/// Tries at a batch before its traces are counted as failed.
+const TRIES: u32 = 5;
+
+/// The handle to the task that writes traces. Cloning is cheap.
+#[derive(Clone)]
+pub struct Recorder {
+    sender: mpsc::Sender<Message>,
+    waiting_bytes: Arc<AtomicUsize>,
+    queue_bytes: usize,
+    metrics: Metrics,
+    events: Events,
+}
+
+enum Message {
+    Trace(Box<TraceRow>),
+    Flush(oneshot::Sender<()>),
+}
+
+impl Recorder {
+    /// Starts the task. It ends when the last handle is dropped, with everything written.
+    pub fn spawn(store: Store, settings: RecorderSettings, metrics: Metrics, events: Events) -> Self {
+        let (sender, receiver) = mpsc::channel(settings.queue.max(1));
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let queue_bytes = settings.queue_bytes;
+        let writer = Writer {
+            store,
+            settings,
+            metrics: metrics.clone(),
+            events: events.clone(),
+            waiting_bytes: Arc::clone(&waiting_bytes),
+        };
+        tokio::spawn(writer.run(receiver));
+        Self { sender, waiting_bytes, queue_bytes, metrics, events }
+    }
+
+    pub(crate) fn record(&self, trace: TraceRow) {
+        let bytes = trace.document.len();
+        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        if waiting > self.queue_bytes || self.sender.try_send(Message::Trace(Box::new(trace))).is_err() {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::SeqCst);
+            self.metrics.trace_dropped();
+            let lost = self.metrics.traces_lost();
+            self.events.publish(EventKind::TracesLost, None, || json!({ "reason": "queue_full", "lost": lost }));
+        }
+    }
+
+    /// Waits until every trace that was recorded before is written or counted as failed.
+    pub async fn flush(&self) {
+        let (done, waiting) = oneshot::channel();
+        if self.sender.send(Message::Flush(done)).await.is_ok() {
+            // An error means that the task has ended, and then nothing waits.
+            let _ = waiting.await;
+        }
+    }
+}
+
+struct Writer {
+    store: Store,
+    settings: RecorderSettings,
+    metrics: Metrics,
+    events: Events,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+impl Writer {
+    async fn run(self, mut receiver: mpsc::Receiver<Message>) {
+        let mut messages = Vec::with_capacity(BATCH);
+        let mut purge_at = Instant::now() + PURGE_EVERY;
+        loop {
+            let received = tokio::select! {
+                received = receiver.recv_many(&mut messages, BATCH) => received,
+                () = tokio::time::sleep_until(purge_at) => {
+                    purge_at = Instant::now() + PURGE_EVERY;
+                    self.purge().await;
+                    continue;
+                }
+            };
+            if received == 0 {
+                return;
+            }
+            let flushes = |messages: &[Message]| messages.iter().any(|message| matches!(message, Message::Flush(_)));
+            let until = Instant::now() + self.settings.interval;
+            while messages.len() < BATCH && !flushes(&messages) {
+                let room = BATCH - messages.len();
+                match tokio::time::timeout_at(until, receiver.recv_many(&mut messages, room)).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(_) => {}
+                }
+            }
+            let mut traces = Vec::with_capacity(messages.len());
+            let mut waiting = Vec::new();
+            for message in messages.drain(..) {
+                match message {
+                    Message::Trace(trace) => traces.push(*trace),
+                    Message::Flush(done) => waiting.push(done),
+                }
+            }
+            self.write(&traces).await;
+            for done in waiting {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    async fn write(&self, traces: &[TraceRow]) {
+        if traces.is_empty() {
+            return;
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.store.insert_traces(traces).await {
+                Ok(()) => break,
+                Err(error) if error.retryable() && tries < TRIES => {
+                    tokio::time::sleep(self.settings.interval * tries).await;
+                }
+                Err(error) => {
+                    self.metrics.traces_refused(traces.len());
+                    let (lost, code) = (self.metrics.traces_lost(), error.code());
+                    tracing::error!(error = %error, traces = traces.len(), "traces could not be written");
+                    self.events.publish(EventKind::TracesLost, None, || json!({ "reason": code, "lost": lost }));
+                    break;
+                }
+            }
+        }
+        let bytes = traces.iter().map(|trace| trace.document.len()).sum();
+        self.waiting_bytes.fetch_sub(bytes, Ordering::SeqCst);
+    }
+
+    async fn purge(&self) {
+        match self.store.purge_traces(self.settings.retention).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(traces = removed, "old traces removed"),
+            Err(error) => tracing::warn!(error = %error, "old traces could not be removed"),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The readable record of one call.
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use toolcrib_definition::RenderedRequest;
+use toolcrib_egress::{Blocked, Timings};
+use toolcrib_store::TraceRow;
+
+use crate::dispatch::UpstreamAnswer;
+use crate::outcome::Outcome;
+
+/// How much of a value a trace keeps, in bytes of its JSON text.
+const MAX_VALUE: usize = 16 << 10;
+
+/// What is gathered of a call while it runs. No secret ever enters: requests come masked, answers
+/// scrubbed.
+pub(crate) struct TraceBuilder {
+    started_at: i64,
+    started: Instant,
+    phases: Vec<(&'static str, f64)>,
+    pub(crate) parts: Map<String, Value>,
+    pub(crate) blocked: Option<Blocked>,
+}
+
+impl TraceBuilder {
+    pub(crate) fn new(started_at: i64) -> Self {
+        Self { started_at, started: Instant::now(), phases: Vec::new(), parts: Map::new(), blocked: None }
+    }
+
+    /// How long the call has run, in ms.
+    pub(crate) fn elapsed_ms(&self) -> f64 {
+        self.started.elapsed().as_secs_f64() * 1e3
+    }
+
+    /// Notes how long a phase took that began at `since`.
+    pub(crate) fn phase(&mut self, name: &'static str, since: Instant) {
+        self.phases.push((name, since.elapsed().as_secs_f64() * 1e3));
+    }
+
+    pub(crate) fn timings(&mut self, timings: Timings) {
+        let all = [
+            ("queue", timings.queue),
+            ("connect", timings.connect),
+            ("first_byte", timings.first_byte),
+            ("body", timings.body),
+        ];
+        self.phases.extend(all.map(|(name, time)| (name, time.as_secs_f64() * 1e3)));
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: Value) {
+        self.parts.insert(key.to_owned(), value);
+    }
+
+    pub(crate) fn arguments(&mut self, arguments: &Value) {
+        self.put("arguments", bounded(arguments));
+    }
+
+    pub(crate) fn request(&mut self, request: &RenderedRequest) {
+        self.put("request", shown_request(request));
+    }
+
+    pub(crate) fn answer(&mut self, answer: &UpstreamAnswer) {
+        self.put(
+            "response",
+            json!({
+                "status": answer.status,
+                "content_type": answer.content_type,
+                "location": answer.location,
+                "body": bounded(&Value::from(answer.body.as_str())),
+                "body_bytes": answer.body.len(),
+                "complete": answer.cut.is_none(),
+            }),
+        );
+    }
+
+    pub(crate) fn error(&mut self, code: &str, reason: Option<&str>) {
+        self.put("error", json!({ "code": code, "reason": reason }));
+    }
+
+    /// The row of the finished call.
+    pub(crate) fn finish(self, outcome: &Outcome, agent: &str, session: &str) -> TraceRow {
+        let mut document = Map::new();
+        document.insert("id".into(), outcome.trace_id.as_str().into());
+        document.insert("session".into(), session.into());
+        document.insert("agent".into(), agent.into());
+        document.insert("tool".into(), outcome.tool.as_str().into());
+        document.insert("call_id".into(), outcome.call_id.as_str().into());
+        document.insert("status".into(), outcome.status.as_str().into());
+        document.insert("started_at".into(), self.started_at.into());
+        document.insert("duration_ms".into(), outcome.duration_ms.into());
+        let phases = self.phases.iter().map(|(name, ms)| ((*name).to_owned(), json!((ms * 1e3).round() / 1e3)));
+        document.insert("phases_ms".into(), Value::Object(phases.collect()));
+        document.extend(self.parts);
+        document.insert("result".into(), bounded(&outcome.result));
+        if let Some(halt) = &outcome.halt {
+            document.insert("halt".into(), json!({ "say": halt.say }));
+        }
+        if let Some(blocked) = &self.blocked {
+            document.insert(
+                "blocked".into(),
+                json!({ "code": blocked.reason.code(), "subject": blocked.subject, "detail": blocked.detail }),
+            );
+        }
+        TraceRow {
+            id: outcome.trace_id.clone(),
+            session: session.to_owned(),
+            agent: agent.to_owned(),
+            tool: outcome.tool.clone(),
+            call_id: outcome.call_id.clone(),
+            status: outcome.status.as_str().to_owned(),
+            blocked: self.blocked.map(|blocked| blocked.reason.code().to_owned()),
+            started_at: self.started_at,
+            duration_ms: i64::try_from(outcome.duration_ms).unwrap_or(i64::MAX),
+            document: Value::Object(document).to_string(),
+        }
+    }
+}
+
+/// A request with its secrets masked.
+pub(crate) fn shown_request(request: &RenderedRequest) -> Value {
+    let headers: Vec<Value> =
+        request.headers.iter().map(|header| json!({ "name": header.name, "value": header.masked })).collect();
+    json!({
+        "method": request.method.as_str(),
+        "url": request.url,
+        "headers": headers,
+        "body": request.body.as_ref().map(|body| bounded(&Value::from(body.as_str()))),
+    })
+}
+
+/// A value as it is, or the beginning of its JSON text when that is too long.
+fn bounded(value: &Value) -> Value {
+    let text = match value {
+        Value::String(text) if text.len() <= MAX_VALUE => return value.clone(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.len() <= MAX_VALUE {
+        return value.clone();
+    }
+    let end = (0..=MAX_VALUE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    json!({ "cut": &text[..end], "bytes": text.len() })
+}
