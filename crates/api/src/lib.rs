@@ -1,1 +1,68 @@
-//! stub
+//! The HTTP API: tools, agents, calls, traces, events, tokens, doctor, metrics.
+//!
+//! [`router`] gives all of it as an [`axum::Router`] over an [`ApiState`]; [`Server`] serves that
+//! with header timeouts, bounds and a graceful end. Errors are problem JSON (RFC 9457) with stable
+//! codes.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use tokio_util::sync::CancellationToken;
+//! use toolcrib_api::{ApiState, Audience, router};
+//! use toolcrib_definition::NoSecrets;
+//! use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
+//! use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch};
+//! use toolcrib_registry::Registry;
+//! use toolcrib_store::{Location, OsRandomness, Store, SystemClock};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Store::open(&Location::Memory, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
+//! let registry = Registry::builder(store).open().await?;
+//! let guard = Guard::new(
+//!     Arc::new(Policy::default()),
+//!     Arc::new(DnsResolver::system()),
+//!     Arc::new(TcpDialler),
+//!     Duration::from_secs(10),
+//! );
+//! let http = HttpDispatch::new(Client::new(guard, Limits::default(), &TrustRoots::system())?);
+//! let executor = Executor::new(registry, Arc::new(http), Arc::new(NoSecrets), ExecutorSettings::default());
+//! let state = ApiState::new(executor, Arc::new(|_: &str| None), CancellationToken::new()).await?;
+//! let app = router(state, Audience::Loopback);
+//! # let _ = app;
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent_tools;
+mod agents;
+mod auth;
+mod body;
+mod calls;
+mod docs_page;
+mod doctor;
+mod events;
+mod forecast;
+mod guard;
+mod health;
+mod manifest;
+mod openapi;
+mod problem;
+mod revision;
+mod router;
+mod server;
+mod state;
+mod token_book;
+mod tokens;
+mod tool_try;
+mod tool_versions;
+mod tools;
+mod traces;
+
+pub use auth::Principal;
+pub use body::{MAX_BODY, MAX_MANIFEST};
+pub use problem::API_CODES;
+pub use router::{Audience, openapi_document, router};
+pub use server::{Server, ServerSettings};
+pub use state::{ApiState, ManifestEnvironment};
+pub use token_book::TokenBook;

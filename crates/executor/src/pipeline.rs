@@ -66,7 +66,7 @@ impl Pipeline {
 
         let ended = match self.resolve(entry, &request.tool) {
             Ok(entry) => self.checked(entry, request.arguments, &call_id, &mut trace).await,
-            Err(ended) => ended,
+            Err(ended) => *ended,
         };
 
         let outcome = self.outcome(ended, &request.tool, call_id, trace_id, &mut trace);
@@ -88,13 +88,13 @@ impl Pipeline {
 
     /// Resolve, and allowed. The model is told the same of a tool that is not there and of one that
     /// the agent may not use.
-    fn resolve<'s>(&self, entry: Option<&'s Arc<Entry>>, name: &str) -> Result<&'s Arc<Entry>, Ended> {
+    fn resolve<'s>(&self, entry: Option<&'s Arc<Entry>>, name: &str) -> Result<&'s Arc<Entry>, Box<Ended>> {
         let message = || format!("there is no tool {name:?} that this agent may use");
         match entry {
-            None => Err(Ended::error(Status::Error, "call.unknown_tool", message(), None)),
+            None => Err(Box::new(Ended::error(Status::Error, "call.unknown_tool", message(), None))),
             Some(entry) if !self.agent.allows(entry) => {
                 let reason = format!("the agent {} may not use it", self.agent_id);
-                Err(Ended::error(Status::Denied, "call.denied", message(), Some(reason)))
+                Err(Box::new(Ended::error(Status::Denied, "call.denied", message(), Some(reason))))
             }
             Some(entry) => Ok(entry),
         }

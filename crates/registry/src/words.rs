@@ -72,7 +72,7 @@ mod tests {
     fn words_of_names_and_sentences() {
         let check = |text: &str, expected: &[&str]| assert_eq!(words(text).collect::<Vec<_>>(), expected, "{text}");
         check("search_products", &["search", "product"]);
-        check("listOpenOrders2", &["list", "open", "order2"]);
+        check("listOpenOrders2", &["list", "open", "orders2"]);
         check(
             "Búsqueda de pedidos: categories, boxes & addresses",
             &["busqueda", "de", "pedido", "category", "box", "address"],

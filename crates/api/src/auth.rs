@@ -1,0 +1,110 @@
+//! Who asks, and what they may do.
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use toolcrib_store::Role;
+
+use crate::problem::ApiError;
+use crate::state::ApiState;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    /// The name of the token's holder, kept with what they write.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// The agents they may use; none means all.
+    pub agents: Option<Vec<String>>,
+}
+
+impl Principal {
+    /// Somebody on this machine who can read the database file anyway: the command line working on
+    /// it without a server. No request from the network can become this.
+    pub fn local() -> Self {
+        Self { name: "local".to_owned(), role: Role::Admin, agents: None }
+    }
+}
+
+/// What an address needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadCatalog,
+    WriteCatalog,
+    ListAgentTools,
+    Call,
+    ReadTraces,
+    Observe,
+    ManageTokens,
+}
+
+impl Access {
+    fn allows(self, role: Role) -> bool {
+        match (role, self) {
+            (Role::Admin, _) => true,
+            (Role::Operator, access) => access != Access::ManageTokens,
+            (Role::Caller, access) => matches!(access, Access::Call | Access::ListAgentTools),
+            (Role::Auditor, access) => {
+                matches!(access, Access::ReadCatalog | Access::ListAgentTools | Access::ReadTraces | Access::Observe)
+            }
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Access::ReadCatalog => "read tools and agents",
+            Access::WriteCatalog => "change tools and agents",
+            Access::ListAgentTools => "list an agent's tools",
+            Access::Call => "call tools",
+            Access::ReadTraces => "read traces",
+            Access::Observe => "read events, metrics and doctor",
+            Access::ManageTokens => "manage tokens",
+        }
+    }
+}
+
+impl Principal {
+    pub(crate) fn may(&self, access: Access) -> Result<(), ApiError> {
+        if access.allows(self.role) {
+            Ok(())
+        } else {
+            Err(ApiError::Forbidden { role: self.role.as_str(), what: access.words() })
+        }
+    }
+
+    pub(crate) fn may_use_agent(&self, agent: &str) -> Result<(), ApiError> {
+        if self.sees_agent(agent) { Ok(()) } else { Err(ApiError::AgentForbidden { agent: agent.to_owned() }) }
+    }
+
+    pub(crate) fn sees_agent(&self, agent: &str) -> bool {
+        self.agents.as_ref().is_none_or(|agents| agents.iter().any(|id| id == agent))
+    }
+}
+
+/// Finds out who asks. A principal that is there already was put there inside the process.
+pub(crate) async fn authenticate(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
+    if request.extensions().get::<Principal>().is_none()
+        && let Some(header) = request.headers().get(AUTHORIZATION)
+    {
+        let token = header.to_str().ok().and_then(|text| {
+            let (scheme, token) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let Some(row) = token.and_then(|token| state.tokens.find(token)) else {
+            return ApiError::TokenInvalid.into_response();
+        };
+        request.extensions_mut().insert(Principal { name: row.name, role: row.role, agents: row.agents });
+    }
+    next.run(request).await
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Principal {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
+        parts.extensions.get::<Principal>().cloned().ok_or_else(|| ApiError::TokenMissing.into_response())
+    }
+}

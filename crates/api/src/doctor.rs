@@ -1,0 +1,122 @@
+//! What is broken, each with the way to mend it.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use toolcrib_store::TraceFilter;
+use utoipa::ToSchema;
+
+use crate::auth::{Access, Principal};
+use crate::forecast::{agent_warnings, warnings_for};
+use crate::problem::{ApiError, ProblemBody};
+use crate::state::ApiState;
+
+/// How many tools are looked at for warnings; a catalog that is larger says so.
+const MAX_TOOLS: usize = 2_000;
+/// How far back blocked calls are looked for, in ms: one day.
+const BLOCKS_SINCE: i64 = 24 * 3600 * 1000;
+
+/// What doctor found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DoctorBody {
+    /// Whether there is no finding of severity `error`.
+    healthy: bool,
+    tools: usize,
+    revision: i64,
+    findings: Vec<Finding>,
+    /// Hosts that failed lately.
+    breakers: Vec<BreakerBody>,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Finding {
+    /// `error` or `warning`.
+    severity: &'static str,
+    code: String,
+    /// What it concerns.
+    subject: String,
+    /// What is wrong, and how to mend it.
+    message: String,
+}
+
+/// A host that failed lately.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BreakerBody {
+    host: String,
+    /// `closed`, `open` or `half_open`.
+    state: &'static str,
+    failures: u32,
+}
+
+/// Say what is broken, and how to mend it
+#[utoipa::path(get, path = "/v1/doctor", tag = "operations", security(("token" = [])),
+    responses((status = 200, body = DoctorBody), (status = 403, body = ProblemBody)))]
+pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal) -> Result<Json<DoctorBody>, ApiError> {
+    principal.may(Access::Observe)?;
+    let snapshot = state.registry().snapshot();
+    let mut findings = Vec::new();
+    let mut find = |severity, code: &str, subject: &str, message: String| {
+        findings.push(Finding { severity, code: code.to_owned(), subject: subject.to_owned(), message });
+    };
+    for (name, row) in snapshot.broken() {
+        let message = format!("the stored tool no longer validates and is left out: {}. Write it anew", row.problems);
+        find("error", "tool.broken_row", name, message);
+    }
+    for (id, row) in snapshot.broken_agents() {
+        let message = format!("the stored agent no longer validates and is left out: {}. Write it anew", row.problems);
+        find("error", "agent.broken_row", id, message);
+    }
+    for name in snapshot.shadowed() {
+        let message = "a tool compiled into the program has this name and wins; delete the stored one".to_owned();
+        find("warning", "tool.shadowed", name, message);
+    }
+    for (id, agent) in snapshot.agents() {
+        for warning in agent_warnings(&snapshot, agent) {
+            find("warning", "agent.names", id, warning);
+        }
+    }
+    for tool in snapshot.tools().take(MAX_TOOLS) {
+        for warning in tool.as_data().map(|definition| warnings_for(&state, definition)).unwrap_or_default() {
+            find("warning", "tool.forecast", tool.name(), warning);
+        }
+    }
+    if snapshot.tool_count() > MAX_TOOLS {
+        let message = format!("only the first {MAX_TOOLS} tools were looked at for warnings");
+        find("warning", "doctor.partial", "catalog", message);
+    }
+    let store = state.registry().store();
+    state.executor.recorder().flush().await;
+    let since = Some(store.clock().now_ms() - BLOCKS_SINCE);
+    let failed = TraceFilter { status: Some("error".into()), since, ..TraceFilter::default() };
+    let mut seen = std::collections::BTreeMap::<(String, String), usize>::new();
+    for row in store.traces(&failed, None, 500).await?.items {
+        if let Some(code) = row.blocked {
+            *seen.entry((row.tool, code)).or_default() += 1;
+        }
+    }
+    for ((tool, code), count) in seen {
+        let message = format!("the egress policy blocked {count} call(s) of the last day; the traces say what and why");
+        find("warning", &code, &tool, message);
+    }
+    let lost = state.executor.metrics().traces_lost();
+    if lost > 0 {
+        find("error", "traces.lost", "traces", format!("{lost} trace(s) could not be kept since the start"));
+    }
+    let breakers = state.executor.dispatch().breakers();
+    for breaker in breakers.iter().filter(|breaker| breaker.state.as_str() != "closed") {
+        let message = format!("{} calls in a row failed; calls are paused", breaker.failures);
+        find("warning", "call.paused", &breaker.host, message);
+    }
+    let breakers = breakers
+        .into_iter()
+        .map(|breaker| BreakerBody { host: breaker.host, state: breaker.state.as_str(), failures: breaker.failures })
+        .collect();
+    Ok(Json(DoctorBody {
+        healthy: findings.iter().all(|finding| finding.severity != "error"),
+        tools: snapshot.tool_count(),
+        revision: snapshot.revision().0,
+        findings,
+        breakers,
+    }))
+}

@@ -1,0 +1,54 @@
+//! What will fail later although a definition is sound.
+
+use toolcrib_definition::Definition;
+use toolcrib_registry::{Agent, Snapshot};
+
+use crate::state::ApiState;
+
+/// Warnings of a tool: a host that today's egress policy blocks, a secret that is not configured, an
+/// approval that nobody can give yet.
+pub(crate) fn warnings_for(state: &ApiState, definition: &Definition) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let name = &definition.name;
+    if let Some(origin) = definition.request.url.literal_origin()
+        && let Err(blocked) = state.executor.dispatch().policy().check_url(&origin)
+    {
+        warnings.push(format!("{name}: {blocked} [{}]", blocked.reason.code()));
+    }
+    let secrets = state.secrets();
+    for secret in definition.secrets() {
+        if secrets.secret(secret).is_none() {
+            warnings.push(format!("{name}: the secret {secret:?} is not configured, so calls will fail"));
+        }
+    }
+    if definition.approval != toolcrib_definition::Approval::Never {
+        warnings.push(format!("{name}: calls need an approval, which this version can't ask for, so they are denied"));
+    }
+    warnings
+}
+
+/// Warnings of an agent: names that lead nowhere.
+pub(crate) fn agent_warnings(snapshot: &Snapshot, agent: &Agent) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (list, names) in [
+        ("tools_allow", agent.tools_allow.as_deref().unwrap_or_default()),
+        ("tools_deny", &agent.tools_deny),
+        ("tools_deferred", &agent.tools_deferred),
+    ] {
+        for name in names {
+            match snapshot.tool(name) {
+                None => warnings.push(format!("{list} names {name:?}, and there is no such tool")),
+                Some(tool) if list == "tools_deferred" && !agent.allows(tool) => {
+                    warnings.push(format!("tools_deferred names {name:?}, which the agent is not allowed"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for group in agent.tools_allow_groups.iter().flatten() {
+        if !snapshot.groups().any(|(known, _)| known == group) {
+            warnings.push(format!("tools_allow_groups names {group:?}, and no tool is in that group"));
+        }
+    }
+    warnings
+}

@@ -1,0 +1,39 @@
+//! A server on loopback answers this machine only: a page of another origin can't reach it through
+//! a browser, nor through a name that it rebinds to 127.0.0.1.
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Uri};
+
+use crate::problem::ApiError;
+
+/// Checks Host and Origin.
+pub(crate) async fn loopback_only(request: Request, next: Next) -> Response {
+    match check(request.headers(), request.uri()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").to_owned());
+    let host = text(HOST).or_else(|| uri.authority().map(ToString::to_string)).unwrap_or_default();
+    if !is_loopback(&host) {
+        return Err(ApiError::Host(host));
+    }
+    match text(ORIGIN) {
+        Some(origin) if !origin.split_once("://").is_some_and(|(_, authority)| is_loopback(authority)) => {
+            Err(ApiError::Origin(origin))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an authority is `localhost` or a loopback address, with any port.
+fn is_loopback(authority: &str) -> bool {
+    let Ok(authority) = authority.parse::<http::uri::Authority>() else { return false };
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}

@@ -1,0 +1,29 @@
+//! Revisions as entity tags: `ETag: "42"`, `If-Match: "42"`, `If-None-Match: *`.
+
+use http::HeaderMap;
+use http::header::{ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use toolcrib_store::{Expect, Revision};
+
+use crate::problem::ApiError;
+
+/// What the preconditions of a write say (RFC 9110, section 13).
+pub(crate) fn expectation(headers: &HeaderMap) -> Result<Expect, ApiError> {
+    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("unreadable"));
+    if text(IF_NONE_MATCH).is_some_and(|value| value.trim() == "*") {
+        return Ok(Expect::Absent);
+    }
+    match text(IF_MATCH).map(str::trim) {
+        None | Some("*") => Ok(Expect::Anything),
+        Some(value) => value
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .and_then(|number| number.parse().ok())
+            .map(|number| Expect::Revision(Revision(number)))
+            .ok_or_else(|| ApiError::IfMatch(value.to_owned())),
+    }
+}
+
+/// The entity tag of a revision.
+pub(crate) fn etag(revision: Revision) -> [(http::HeaderName, String); 1] {
+    [(ETAG, format!("\"{revision}\""))]
+}

@@ -1,0 +1,103 @@
+//! Every address of the API.
+
+use axum::extract::{DefaultBodyLimit, Path, Request};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::authenticate;
+use crate::docs_page;
+use crate::guard::loopback_only;
+use crate::openapi;
+use crate::problem::ApiError;
+use crate::state::ApiState;
+use crate::{
+    agent_tools, agents, calls, doctor, events, health, manifest, tokens, tool_try, tool_versions, tools, traces,
+};
+
+/// Who the server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// This machine only: Host and Origin are checked.
+    Loopback,
+    /// Whoever reaches it and has a token.
+    Network,
+}
+
+/// The API as a router.
+pub fn router(state: ApiState, audience: Audience) -> Router {
+    let (router, openapi) = addresses().split_for_parts();
+    let document = openapi.clone();
+    let page = docs_page::render(&openapi);
+    let router = router
+        .route("/openapi.json", get(move || std::future::ready(Json(document.clone()))))
+        .route("/docs", get(move || std::future::ready(html(page.clone()))))
+        // A tool may be called what an address of the list is called.
+        .route("/v1/tools/manifest", named("manifest"))
+        .route("/v1/tools/validate", named("validate"))
+        .fallback(|| std::future::ready(ApiError::NoRoute))
+        .method_not_allowed_fallback(|request: Request| async move { ApiError::Method(request.method().to_string()) })
+        .layer(from_fn_with_state(state.clone(), authenticate))
+        .layer(DefaultBodyLimit::disable()) // Bodies are bounded where they are read.
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| ApiError::Internal.into_response()))
+        .with_state(state);
+    match audience {
+        Audience::Loopback => router.layer(from_fn(loopback_only)),
+        Audience::Network => router,
+    }
+}
+
+/// The OpenAPI document of the API.
+pub fn openapi_document() -> OpenApi {
+    addresses().split_for_parts().1
+}
+
+fn addresses() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(tools::list))
+        .routes(routes!(tools::read, tools::write, tools::delete))
+        .routes(routes!(manifest::import))
+        .routes(routes!(manifest::validate))
+        .routes(routes!(tool_versions::list))
+        .routes(routes!(tool_versions::restore))
+        .routes(routes!(tool_try::try_tool))
+        .routes(routes!(agents::list))
+        .routes(routes!(agents::read, agents::write, agents::delete))
+        .routes(routes!(agent_tools::list))
+        .routes(routes!(calls::call))
+        .routes(routes!(traces::list))
+        .routes(routes!(traces::read))
+        .routes(routes!(traces::evidence))
+        .routes(routes!(events::follow))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(doctor::examine))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
+/// Reading, writing and deleting the tool with a name that an address has too.
+fn named(name: &'static str) -> axum::routing::MethodRouter<ApiState> {
+    let path = move || Path(name.to_owned());
+    get(move |state, principal| tools::read(state, principal, path()))
+        .put(move |state, principal, headers, body| tools::write(state, principal, path(), headers, body))
+        .delete(move |state, principal, headers| tools::delete(state, principal, path(), headers))
+}
+
+fn html(page: String) -> Response {
+    let mut response = axum::response::Html(page).into_response();
+    let headers = response.headers_mut();
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}

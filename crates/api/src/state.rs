@@ -1,0 +1,96 @@
+//! What the handlers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio_util::sync::CancellationToken;
+use toolcrib_definition::Secrets;
+use toolcrib_executor::Executor;
+use toolcrib_registry::Registry;
+
+use crate::token_book::TokenBook;
+
+/// Which variables of the environment a manifest may read.
+pub type ManifestEnvironment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What the API is made of.
+#[derive(Clone)]
+pub struct ApiState {
+    pub(crate) executor: Executor,
+    pub(crate) tokens: Arc<TokenBook>,
+    pub(crate) environment: ManifestEnvironment,
+    pub(crate) metrics: Arc<MetricsRegistry>,
+    pub(crate) ready: Arc<AtomicBool>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl ApiState {
+    /// The API over this executor. `shutdown` ends the streams.
+    ///
+    /// # Errors
+    /// The store's, when the tokens can't be read.
+    pub async fn new(
+        executor: Executor,
+        environment: ManifestEnvironment,
+        shutdown: CancellationToken,
+    ) -> Result<Self, toolcrib_store::StoreError> {
+        let mut metrics = MetricsRegistry::default();
+        executor.metrics().register(&mut metrics);
+        let tokens = TokenBook::open(executor.registry().store().clone()).await?;
+        Ok(Self {
+            executor,
+            tokens: Arc::new(tokens),
+            environment,
+            metrics: Arc::new(metrics),
+            ready: Arc::new(AtomicBool::new(false)),
+            shutdown,
+        })
+    }
+
+    /// Says that requests may come, or that they may no longer.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::SeqCst);
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> &TokenBook {
+        &self.tokens
+    }
+
+    /// Follows what other processes change in the rows, until shutdown: catalog and tokens.
+    pub async fn follow_changes(self, every: std::time::Duration) {
+        let events = self.executor.events().clone();
+        let mut known = self.registry().snapshot().revision();
+        loop {
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                () = tokio::time::sleep(every) => {}
+            }
+            if let Err(error) = self.registry().refresh().await {
+                tracing::warn!(error = %error, "registry.catalog.refresh failed");
+                continue;
+            }
+            if let Err(error) = self.tokens.refresh().await {
+                tracing::warn!(error = %error, "api.tokens.refresh failed");
+            }
+            let revision = self.registry().snapshot().revision();
+            if revision != known {
+                known = revision;
+                events.publish(
+                    toolcrib_executor::EventKind::CatalogChanged,
+                    None,
+                    || serde_json::json!({ "revision": revision.0 }),
+                );
+            }
+        }
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        self.executor.registry()
+    }
+
+    pub(crate) fn secrets(&self) -> Arc<dyn Secrets> {
+        self.executor.secrets()
+    }
+}

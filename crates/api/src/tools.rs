@@ -1,0 +1,216 @@
+//! Tools: list, read, write, delete.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolcrib_definition::Definition;
+use toolcrib_registry::Entry;
+use toolcrib_store::WriteKind;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::auth::{Access, Principal};
+use crate::body::JsonBody;
+use crate::forecast::warnings_for;
+use crate::problem::{ApiError, ProblemBody};
+use crate::revision::{etag, expectation};
+use crate::state::ApiState;
+
+/// Which tools are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(crate) struct ToolQuery {
+    /// Words to search for; the best come first, and there is no next page
+    q: Option<String>,
+    /// Only tools of this group
+    group: Option<String>,
+    /// Only tools with this tag
+    tag: Option<String>,
+    /// The `next` of the page before
+    after: Option<String>,
+    /// How many at the most, 1 to 500; 100 when left out
+    limit: Option<u32>,
+}
+
+/// A part of the list of tools.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolList {
+    tools: Vec<ToolSummary>,
+    /// How many tools there are in all.
+    total: usize,
+    /// Give this as `after` to get the next part.
+    next: Option<String>,
+}
+
+/// A tool in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolSummary {
+    name: String,
+    description: String,
+    /// `code` or `data`.
+    origin: &'static str,
+    group: Option<String>,
+    tags: Vec<String>,
+    method: Option<&'static str>,
+    /// `idempotent`, `at_most_once` or `transactional`.
+    effect: &'static str,
+    revision: Option<i64>,
+    version: Option<i64>,
+    /// ms since 1970.
+    updated_at: Option<i64>,
+}
+
+/// A tool with its whole definition.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolBody {
+    name: String,
+    origin: &'static str,
+    revision: Option<i64>,
+    version: Option<i64>,
+    /// ms since 1970.
+    updated_at: Option<i64>,
+    /// The stored form; none for a code tool.
+    #[schema(value_type = Option<Object>)]
+    definition: Option<Value>,
+    /// What a provider is told, in MCP's format.
+    #[schema(value_type = Object)]
+    shown: Value,
+}
+
+/// What a write did.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolWritten {
+    name: String,
+    /// `created`, `updated` or `unchanged`.
+    result: &'static str,
+    revision: i64,
+    /// What will fail later although the definition is sound.
+    warnings: Vec<String>,
+}
+
+pub(crate) fn summary(entry: &Entry) -> ToolSummary {
+    let data = entry.as_data();
+    ToolSummary {
+        name: entry.name().to_owned(),
+        description: entry.view().map(|view| view.description.to_owned()).unwrap_or_default(),
+        origin: entry.origin().as_str(),
+        group: entry.group().map(str::to_owned),
+        tags: data.map(|definition| definition.tags.clone()).unwrap_or_default(),
+        method: data.map(|definition| definition.request.method.as_str()),
+        effect: entry.effect().as_str(),
+        revision: entry.revision().map(|revision| revision.0),
+        version: entry.version(),
+        updated_at: entry.updated_at(),
+    }
+}
+
+pub(crate) fn not_found(name: &str) -> ApiError {
+    ApiError::NotFound { what: "tool", name: name.to_owned() }
+}
+
+/// List tools, or search them
+#[utoipa::path(get, path = "/v1/tools", tag = "tools", params(ToolQuery), security(("token" = [])),
+    responses((status = 200, body = ToolList), (status = 403, body = ProblemBody)))]
+pub(crate) async fn list(
+    State(state): State<ApiState>,
+    principal: Principal,
+    Query(query): Query<ToolQuery>,
+) -> Result<Json<ToolList>, ApiError> {
+    principal.may(Access::ReadCatalog)?;
+    let most = query.limit.unwrap_or(100).clamp(1, 500) as usize;
+    let snapshot = state.registry().snapshot();
+    let fits = |entry: &Entry| {
+        let tagged = |tag: &String| entry.as_data().is_some_and(|definition| definition.tags.contains(tag));
+        query.group.as_deref().is_none_or(|group| entry.group() == Some(group)) && query.tag.as_ref().is_none_or(tagged)
+    };
+    let total = snapshot.tool_count();
+    if let Some(words) = query.q.as_deref().filter(|words| !words.trim().is_empty()) {
+        let hits = state.registry().search(words, most, fits);
+        let tools = hits.iter().filter_map(|hit| snapshot.tool(&hit.name)).map(|entry| summary(entry)).collect();
+        return Ok(Json(ToolList { tools, total, next: None }));
+    }
+    let after = query.after.as_deref().unwrap_or_default();
+    let mut found = snapshot.tools_after(after).filter(|entry| fits(entry));
+    let tools: Vec<ToolSummary> = found.by_ref().take(most).map(|entry| summary(entry)).collect();
+    let next = found.next().and_then(|_| tools.last().map(|last| last.name.clone()));
+    Ok(Json(ToolList { tools, total, next }))
+}
+
+/// Read a tool
+#[utoipa::path(get, path = "/v1/tools/{name}", tag = "tools", params(("name" = String, Path)), security(("token" = [])),
+    responses((status = 200, body = ToolBody), (status = 404, body = ProblemBody)))]
+pub(crate) async fn read(
+    State(state): State<ApiState>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    principal.may(Access::ReadCatalog)?;
+    let snapshot = state.registry().snapshot();
+    let entry = snapshot.tool(&name).ok_or_else(|| not_found(&name))?;
+    let shown = entry.view().map_or(Value::Null, |view| toolcrib_definition::ProviderFormat::Mcp.tool(view));
+    let body = ToolBody {
+        name,
+        origin: entry.origin().as_str(),
+        revision: entry.revision().map(|revision| revision.0),
+        version: entry.version(),
+        updated_at: entry.updated_at(),
+        definition: entry.as_data().map(|definition| definition.to_json()),
+        shown,
+    };
+    Ok(match entry.revision() {
+        Some(revision) => (etag(revision), Json(body)).into_response(),
+        None => Json(body).into_response(),
+    })
+}
+
+/// Write a tool. It is live when this returns
+#[utoipa::path(put, path = "/v1/tools/{name}", tag = "tools", security(("token" = [])),
+    params(("name" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision you know, in quotes")),
+    request_body(content = Object, description = "A definition"),
+    responses((status = 200, body = ToolWritten), (status = 201, body = ToolWritten),
+        (status = 412, body = ProblemBody, description = "Somebody else wrote first"),
+        (status = 422, body = ProblemBody, description = "Every problem of the definition")))]
+pub(crate) async fn write(
+    State(state): State<ApiState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    JsonBody(mut body): JsonBody,
+) -> Result<Response, ApiError> {
+    principal.may(Access::WriteCatalog)?;
+    let expect = expectation(&headers)?;
+    if let Some(map) = body.as_object_mut() {
+        map.entry("name").or_insert_with(|| name.as_str().into());
+    }
+    let definition = Definition::from_value(&body).map_err(ApiError::Definition)?;
+    if definition.name.as_str() != name {
+        return Err(ApiError::NameMismatch { body: definition.name.to_string(), path: name });
+    }
+    let written = state.registry().put_tool(&definition, expect, &principal.name).await?;
+    let (status, result) = match written.kind {
+        WriteKind::Created => (StatusCode::CREATED, "created"),
+        WriteKind::Updated => (StatusCode::OK, "updated"),
+        WriteKind::Unchanged => (StatusCode::OK, "unchanged"),
+    };
+    let warnings = warnings_for(&state, &definition);
+    let body = ToolWritten { name, result, revision: written.revision.0, warnings };
+    Ok((status, etag(written.revision), Json(body)).into_response())
+}
+
+/// Delete a tool. Its versions stay and can be restored
+#[utoipa::path(delete, path = "/v1/tools/{name}", tag = "tools", security(("token" = [])),
+    params(("name" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision you know, in quotes")),
+    responses((status = 204), (status = 404, body = ProblemBody), (status = 412, body = ProblemBody)))]
+pub(crate) async fn delete(
+    State(state): State<ApiState>,
+    principal: Principal,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    principal.may(Access::WriteCatalog)?;
+    match state.registry().delete_tool(&name, expectation(&headers)?).await? {
+        Some(_) => Ok(StatusCode::NO_CONTENT),
+        None => Err(not_found(&name)),
+    }
+}

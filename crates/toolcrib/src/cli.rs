@@ -1,0 +1,179 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use toolcrib_store::Location;
+
+use crate::commands::{agents, call, config as config_command, doctor, events, tokens, tools, traces};
+use crate::config::{self, Config, Loaded, Overrides};
+use crate::connection::Connection;
+use crate::output::Output;
+use crate::{logging, quickstart, serve};
+
+/// Tools for LLM agents, served from rows.
+#[derive(Debug, Parser)]
+#[command(name = "toolcrib", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// The configuration file; toolcrib.toml in this folder when it is there
+    #[arg(long, global = true, env = "TOOLCRIB_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The SQLite file, over the configuration
+    #[arg(long, global = true, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// A server to talk to; without one, commands work on the database file in this process
+    #[arg(long, global = true, env = "TOOLCRIB_SERVER", value_name = "URL")]
+    server: Option<String>,
+    /// The token for the server
+    #[arg(long, global = true, env = "TOOLCRIB_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API until a signal
+    Serve(ServeArgs),
+    /// A tour on this machine: a server, a small upstream, a few tools, four calls
+    Quickstart(quickstart::QuickstartArgs),
+    /// Say what is broken, and how to mend it
+    Doctor,
+    /// Tools: list, show, put, rm, validate, import, versions, restore, search, try
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
+    /// Agents: list, show, put, rm, tools
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
+    /// Call a tool as an agent
+    Call(call::CallArgs),
+    /// Traces: list, show
+    #[command(subcommand)]
+    Traces(traces::TracesCommand),
+    /// Follow what happens on a server
+    Events,
+    /// Tokens: list, create, revoke
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Configuration: show
+    #[command(subcommand)]
+    Config(config_command::ConfigCommand),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// The address and port to listen on, over the configuration
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<String>,
+}
+
+impl Cli {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What went wrong, in words that say what to do next.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Cli { global, command } = self;
+        let output = Output { json: global.json };
+        let bind = match &command {
+            Command::Serve(args) => args.bind.clone(),
+            _ => None,
+        };
+        match command {
+            Command::Completions { shell } => {
+                clap_complete::generate(shell, &mut Self::command_for_docs(), "toolcrib", &mut std::io::stdout());
+                Ok(())
+            }
+            Command::Quickstart(args) => quickstart::run(args, output).await,
+            Command::Serve(_) => {
+                let config = global.load(bind)?.config;
+                logging::install(&config.log)?;
+                serve::run(&config).await
+            }
+            Command::Config(command) => command.run(&global.load(bind)?, output),
+            Command::Migrate => {
+                let config = global.load(bind)?.config;
+                Connection::local(&config, &global.location(&config)).await?.close().await;
+                println!("{} is up to date", config.store.path.display());
+                Ok(())
+            }
+            Command::Tools(tools::ToolsCommand::Validate(args)) => {
+                // A definition is checked without a database: nothing is read or made.
+                let config = global.load(bind)?.config;
+                let connection = global.connect(&config, &Location::Memory).await?;
+                let done = args.run(&connection, output).await;
+                connection.close().await;
+                done
+            }
+            command => {
+                let config = global.load(bind)?.config;
+                let connection = global.connect(&config, &global.location(&config)).await?;
+                let done = match command {
+                    Command::Doctor => doctor::run(&connection, output).await,
+                    Command::Tools(command) => command.run(&connection, output).await,
+                    Command::Agents(command) => command.run(&connection, output).await,
+                    Command::Call(args) => args.run(&connection, output).await,
+                    Command::Traces(command) => command.run(&connection, output).await,
+                    Command::Events => events::run(&connection).await,
+                    Command::Tokens(command) => command.run(&connection, output).await,
+                    Command::Serve(_)
+                    | Command::Quickstart(_)
+                    | Command::Migrate
+                    | Command::Config(_)
+                    | Command::Completions { .. } => Ok(()),
+                };
+                connection.close().await;
+                done
+            }
+        }
+    }
+
+    /// The whole command line, for completions and the reference.
+    pub fn command_for_docs() -> clap::Command {
+        <Self as clap::CommandFactory>::command()
+    }
+}
+
+impl Global {
+    fn load(&self, bind: Option<String>) -> anyhow::Result<Loaded> {
+        config::load(self.config.as_deref(), &Overrides { bind, database: self.db.clone() })
+    }
+
+    fn location(&self, config: &Config) -> Location {
+        Location::File(config.store.path.clone())
+    }
+
+    async fn connect(&self, config: &Config, location: &Location) -> anyhow::Result<Connection> {
+        match &self.server {
+            Some(server) => Connection::remote(server, self.token.clone()),
+            None => Connection::local(config, location).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command_for_docs().debug_assert();
+    }
+}

@@ -1,0 +1,36 @@
+//! The commands, each a file. They all speak to the API through a [`crate::connection::Connection`].
+
+pub(crate) mod agents;
+pub(crate) mod call;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod events;
+pub(crate) mod tokens;
+pub(crate) mod tools;
+pub(crate) mod traces;
+
+use serde_json::Value;
+
+/// A text as one segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+/// A path with the query entries that are set.
+pub(crate) fn with_query(path: &str, entries: &[(&str, Option<String>)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (key, value) in entries {
+        if let Some(value) = value {
+            query.append_pair(key, value);
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
+
+/// Prints the warnings of an answer on standard error.
+pub(crate) fn print_warnings(answer: &Value) {
+    for warning in answer.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+        eprintln!("warning: {}", warning.as_str().unwrap_or_default());
+    }
+}

@@ -1,0 +1,37 @@
+//! Putting the crates together, in the order of their arrows.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use toolcrib_api::ApiState;
+use toolcrib_egress::{Client, DnsResolver, Guard, TcpDialler};
+use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch};
+use toolcrib_registry::Registry;
+use toolcrib_store::{Location, OsRandomness, Store, SystemClock};
+
+use crate::config::Config;
+use crate::secrets::{ConfiguredSecrets, manifest_environment};
+
+/// The running parts.
+pub(crate) struct Parts {
+    pub(crate) store: Store,
+    pub(crate) executor: Executor,
+    pub(crate) state: ApiState,
+}
+
+/// Builds store, registry, egress, executor and API from a configuration.
+pub(crate) async fn build(config: &Config, location: &Location, shutdown: CancellationToken) -> anyhow::Result<Parts> {
+    let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
+    let registry = Registry::builder(store.clone()).open().await?;
+    let limits = config.limits();
+    let guard =
+        Guard::new(Arc::new(config.policy()?), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
+    let client = Client::new(guard, limits, &config.trust_roots()?)?;
+    let secrets = ConfiguredSecrets::read(config.secrets.dir.as_deref())?;
+    tracing::debug!(secrets = secrets.len(), tools = registry.snapshot().tool_count(), "composed");
+    let settings = ExecutorSettings { recorder: config.recorder_settings() };
+    let executor = Executor::new(registry, Arc::new(HttpDispatch::new(client)), Arc::new(secrets), settings);
+    let environment = manifest_environment(config.manifest.env.0.clone());
+    let state = ApiState::new(executor.clone(), environment, shutdown).await?;
+    Ok(Parts { store, executor, state })
+}

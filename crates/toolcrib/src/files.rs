@@ -1,0 +1,43 @@
+//! Reading what a person hands to a command: a file, standard input, or text.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+use toolcrib_definition::json::{ReadOptions, read};
+
+/// Reads JSON from a file, or from standard input when the path is `-`, exactly.
+///
+/// # Errors
+/// When the file can't be read, or is not JSON: with line and column.
+pub fn read_json(path: &Path) -> anyhow::Result<Value> {
+    let (name, bytes) = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("standard input can't be read")?;
+        ("standard input".to_owned(), bytes)
+    } else {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| format!("{name} can't be read"))?;
+        (name, bytes)
+    };
+    let options = ReadOptions { max_bytes: toolcrib_api::MAX_MANIFEST, ..ReadOptions::default() };
+    read(&bytes, options).with_context(|| name)
+}
+
+/// Reads arguments: JSON text, or `@file`.
+pub(crate) fn read_arguments(text: &str) -> anyhow::Result<Value> {
+    match text.strip_prefix('@') {
+        Some(path) => read_json(Path::new(path)),
+        None => read(text.as_bytes(), ReadOptions::default()).context("the arguments"),
+    }
+}
+
+/// Reads `key=value` pairs into a ctx.
+pub(crate) fn read_ctx(pairs: &[String]) -> anyhow::Result<Value> {
+    let pair = |pair: &String| {
+        let (key, value) = pair.split_once('=').with_context(|| format!("ctx {pair:?} is no key=value"))?;
+        Ok((key.to_owned(), Value::from(value)))
+    };
+    Ok(Value::Object(pairs.iter().map(pair).collect::<anyhow::Result<_>>()?))
+}

@@ -1,0 +1,111 @@
+//! `toolcrib serve`: the API until a signal.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+use toolcrib_api::{Audience, Server, router};
+use toolcrib_store::{Location, NewToken, Role};
+
+use crate::compose::{self, Parts};
+use crate::config::Config;
+use crate::secrets::ConfiguredSecrets;
+use crate::{signals, tls};
+
+/// A server that is bound and not yet running.
+pub(crate) struct Bound {
+    pub(crate) address: SocketAddr,
+    pub(crate) scheme: &'static str,
+    /// The first admin token, when this is the first start.
+    pub(crate) first_token: Option<String>,
+    parts: Parts,
+    server: Server,
+    shutdown: CancellationToken,
+    drain: Duration,
+    poll: Duration,
+    secrets_dir: Option<PathBuf>,
+}
+
+/// Builds everything and binds the address.
+pub(crate) async fn bind(config: &Config, location: &Location, address: SocketAddr) -> anyhow::Result<Bound> {
+    let shutdown = CancellationToken::new();
+    let parts = compose::build(config, location, shutdown.clone()).await?;
+    let tls = match (&config.server.tls_cert, &config.server.tls_key) {
+        (Some(cert), Some(key)) => Some(tls::server_config(cert, key)?),
+        _ => None,
+    };
+    let audience = if address.ip().is_loopback() { Audience::Loopback } else { Audience::Network };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let router = router(parts.state.clone(), audience);
+    let server = Server::bind(address, tls, router, config.server_settings())
+        .await
+        .with_context(|| format!("{address} can't be listened on; is another server running there?"))?;
+    let first_token = if parts.state.tokens().is_empty() {
+        let admin = NewToken { name: "first admin".to_owned(), role: Role::Admin, agents: None, expires_at: None };
+        Some(parts.state.tokens().create(&admin).await?.1)
+    } else {
+        None
+    };
+    Ok(Bound {
+        address: server.local_addr()?,
+        scheme,
+        first_token,
+        parts,
+        server,
+        shutdown,
+        drain: Duration::from_secs(config.server.drain),
+        poll: Duration::from_millis(config.store.poll),
+        secrets_dir: config.secrets.dir.clone(),
+    })
+}
+
+impl Bound {
+    /// What ends the server.
+    pub(crate) fn shutdown(&self) -> CancellationToken {
+        self.shutdown.clone()
+    }
+
+    /// Serves until shutdown, then lets everything end: requests, calls, traces, the database.
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let Bound { parts, server, shutdown, drain, poll, secrets_dir, .. } = self;
+        let Parts { store, executor, state } = parts;
+        let following = tokio::spawn(state.clone().follow_changes(poll));
+        let reloading = tokio::spawn({
+            let executor = executor.clone();
+            signals::on_hangup(move || match ConfiguredSecrets::read(secrets_dir.as_deref()) {
+                Ok(secrets) => {
+                    tracing::info!(secrets = secrets.len(), "secrets read again");
+                    executor.replace_secrets(Arc::new(secrets));
+                }
+                Err(error) => tracing::error!(error = %format!("{error:#}"), "the old secrets stay in use"),
+            })
+        });
+        state.set_ready(true);
+        let ended = server.run(shutdown.clone()).await;
+        state.set_ready(false);
+        let drained = executor.drain(drain).await;
+        reloading.abort();
+        // It ends by itself at shutdown; if it ended earlier, that was a panic, and said so.
+        let _ = following.await;
+        store.close().await;
+        if !(ended && drained) {
+            tracing::warn!("some calls had not ended when the time to drain was over; their traces are incomplete");
+        }
+        Ok(())
+    }
+}
+
+/// Serves with the configuration until a signal.
+pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
+    let location = Location::File(config.store.path.clone());
+    let bound = bind(config, &location, config.bind_address()?).await?;
+    println!("toolcrib listens on {}://{}", bound.scheme, bound.address);
+    if let Some(token) = &bound.first_token {
+        println!("\nThe first admin token, shown this once:\n\n  {token}\n");
+    }
+    tokio::spawn(signals::watch(bound.shutdown()));
+    bound.run().await
+}
