@@ -15,11 +15,13 @@ CREATE TABLE traces (
 CREATE INDEX traces_by_session ON traces (session, started_at, id);
 CREATE INDEX traces_by_start ON traces (started_at, id);
 CREATE INDEX traces_by_tool ON traces (tool, started_at, id);
+CREATE INDEX traces_blocked ON traces (started_at) WHERE blocked IS NOT NULL;
 
 CREATE TABLE evidence (
     session TEXT NOT NULL,
     kind TEXT NOT NULL,
     evidence_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
     seen_at BIGINT NOT NULL,
     PRIMARY KEY (session, kind, evidence_id)
 );

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::definition::Definition;
-use crate::json::{DuplicateKeys, ReadOptions, read, scalar_text};
+use crate::json::{ReadOptions, read, scalar_text};
 use crate::response::{Evidence, Extract, HaltWhen, Say};
 
 /// The longest JSON error body that the model reads whole, in bytes.
@@ -79,7 +79,7 @@ impl Definition {
         let halt = self.halt_when.as_ref().filter(|_| success).and_then(|rule| find_halt(rule, body.json()));
         let mut evidence = Cited::default();
         let result = if !success && !matches!(self.extract, Extract::Status) {
-            Err(http_failure(answer, body.json()))
+            Err(http_failure(answer, &body))
         } else {
             self.extract(answer, &body, &mut evidence)
         };
@@ -131,23 +131,25 @@ impl<'a> LazyBody<'a> {
     }
 
     fn json(&self) -> Option<&Value> {
-        let parse = || {
-            let options =
-                ReadOptions { max_bytes: usize::MAX, duplicates: DuplicateKeys::KeepLast, ..ReadOptions::default() };
-            read(self.text.trim_start_matches('\u{feff}').as_bytes(), options).ok()
-        };
+        let text = self.text.trim_start_matches('\u{feff}');
+        let parse = || read(text.as_bytes(), ReadOptions::for_answers()).ok();
         self.json.get_or_init(parse).as_ref()
     }
 }
 
-fn http_failure(answer: Answer<'_>, body: Option<&Value>) -> Failure {
+fn http_failure(answer: Answer<'_>, body: &LazyBody<'_>) -> Failure {
     let status = answer.status;
     if let (300..400, Some(location)) = (status, answer.location) {
         return failure(format!("HTTP {status}: moved to {location}"));
     }
+    let body = if answer.body.len() <= MAX_ERROR_JSON { body.json() } else { None };
     match body {
-        Some(body @ (Value::Object(_) | Value::Array(_))) if answer.body.len() <= MAX_ERROR_JSON => {
-            json!({ "error": format!("HTTP {status}"), "body": body })
+        Some(body @ (Value::Object(_) | Value::Array(_))) => {
+            // Built by hand: the macro would read the numbers of the body anew.
+            let mut failure = Map::new();
+            failure.insert("error".into(), format!("HTTP {status}").into());
+            failure.insert("body".into(), body.clone());
+            Value::Object(failure)
         }
         _ => failure(format!("HTTP {status}: {}", cut(answer.body, MAX_ERROR_TEXT))),
     }

@@ -62,7 +62,13 @@ impl BodyTemplate {
         let form = match value {
             Value::String(text) => {
                 let template = Template::parse(text);
-                let is_json = fills_to_json(&template);
+                let probe = filled_json(&template);
+                let is_json = probe.is_some();
+                if probe.is_some_and(|probe| has_marked_key(&probe)) {
+                    let message = "a key of a JSON body is literal; put the placeholder into the value";
+                    problems.add(pointer, ProblemCode::PlaceholderMisplaced, message);
+                    return None;
+                }
                 if says_json && !is_json {
                     let message = "the Content-Type says JSON, and the body is none once its placeholders are filled; \
                                    write it as a JSON value, or mend the text";
@@ -139,8 +145,11 @@ fn read_object(map: &Map<String, Value>, pointer: &str, problems: &mut Problems)
         .collect()
 }
 
-/// Whether a text is JSON when each placeholder is a value, or text inside quotes.
-fn fills_to_json(template: &Template) -> bool {
+/// Stands for a value inside quotes while a text is tried; no text of a person holds it.
+const MARK: &str = "\u{f8ff}";
+
+/// The JSON that a text is when each placeholder is a value, or [`MARK`] inside quotes.
+fn filled_json(template: &Template) -> Option<Value> {
     let mut quotes = Quotes::default();
     let mut probe = String::new();
     for piece in template.pieces() {
@@ -149,10 +158,19 @@ fn fills_to_json(template: &Template) -> bool {
                 quotes.pass(text);
                 probe.push_str(text);
             }
-            Piece::Slot(_) => probe.push_str(if quotes.inside() { "x" } else { "null" }),
+            Piece::Slot(_) => probe.push_str(if quotes.inside() { MARK } else { "null" }),
         }
     }
-    crate::json::parse(probe.as_bytes()).is_ok()
+    crate::json::parse(probe.as_bytes()).ok()
+}
+
+/// Whether a placeholder stands in a key.
+fn has_marked_key(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| key.contains(MARK) || has_marked_key(value)),
+        Value::Array(items) => items.iter().any(has_marked_key),
+        _ => false,
+    }
 }
 
 /// Follows the quotes of a JSON text from piece to piece.

@@ -30,6 +30,10 @@ pub(crate) const KEYS: [&str; 14] = [
     "idempotency_key_header",
 ];
 
+/// Headers that say something else than the key of a call.
+const HAS_A_MEANING: [&str; 6] =
+    ["content-type", "content-encoding", "accept", "authorization", "cookie", "user-agent"];
+
 /// The longest timeout of a tool, in seconds.
 pub const MAX_TIMEOUT: u16 = 600;
 
@@ -282,8 +286,8 @@ fn read_idempotency_header(fields: &Fields<'_>, request: Option<&Request>, probl
     let taken = request.is_some_and(|request| request.headers.iter().any(|(h, _)| h.eq_ignore_ascii_case(name)));
     let wrong = if !is_header_name(name) {
         "it is no header name: letters, digits and -"
-    } else if is_reserved_header(name) {
-        "the header belongs to the connection"
+    } else if is_reserved_header(name) || HAS_A_MEANING.iter().any(|header| header.eq_ignore_ascii_case(name)) {
+        "the header has another meaning; the usual one is Idempotency-Key"
     } else if taken {
         "the header is set in request.headers already; keep one"
     } else {

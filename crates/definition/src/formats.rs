@@ -1,6 +1,6 @@
 //! A definition as each provider wants it. The schema is passed on to the letter.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::definition::{Definition, EffectMode};
 use crate::name::ToolName;
@@ -54,43 +54,48 @@ impl ProviderFormat {
     /// One tool in this format.
     pub fn tool(self, tool: ToolView<'_>) -> Value {
         let ToolView { name, description, parameters, effect } = tool;
-        let schema = parameters.schema();
-        match self {
-            ProviderFormat::OpenAiChat => json!({
-                "type": "function",
-                "function": { "name": name.as_str(), "description": description, "parameters": schema },
-            }),
-            // This API takes a missing `strict` as true, which wants another schema than ours.
-            ProviderFormat::OpenAiResponses => json!({
-                "type": "function",
-                "name": name.as_str(),
-                "description": description,
-                "parameters": schema,
-                "strict": false,
-            }),
-            ProviderFormat::Anthropic => json!({
-                "name": name.as_str(), "description": description, "input_schema": schema,
-            }),
-            ProviderFormat::Gemini => json!({
-                "name": name.as_str(), "description": description, "parametersJsonSchema": schema,
-            }),
-            ProviderFormat::Bedrock => json!({
-                "toolSpec": {
-                    "name": name.as_str(), "description": description, "inputSchema": { "json": schema },
-                },
-            }),
-            ProviderFormat::Mcp => json!({
-                "name": name.as_str(),
-                "description": description,
-                "inputSchema": schema,
-                "annotations": {
-                    "readOnlyHint": effect == EffectMode::Idempotent,
-                    "destructiveHint": effect != EffectMode::Idempotent,
-                    "idempotentHint": effect == EffectMode::Idempotent,
+        // Moved in as it is: the macro would read its numbers anew, and 1E5 is not 1e+5 to the letter.
+        let schema = Value::Object(parameters.schema().clone());
+        let named = |key: &str, schema: Value| {
+            let mut out = Map::new();
+            out.insert("name".into(), name.as_str().into());
+            out.insert("description".into(), description.into());
+            out.insert(key.into(), schema);
+            out
+        };
+        let wrapped = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
+        Value::Object(match self {
+            ProviderFormat::OpenAiChat => {
+                let mut out = wrapped("type", "function".into());
+                out.insert("function".into(), Value::Object(named("parameters", schema)));
+                out
+            }
+            ProviderFormat::OpenAiResponses => {
+                let mut out = wrapped("type", "function".into());
+                out.extend(named("parameters", schema));
+                // This API takes a missing `strict` as true, which wants another schema than ours.
+                out.insert("strict".into(), false.into());
+                out
+            }
+            ProviderFormat::Anthropic => named("input_schema", schema),
+            ProviderFormat::Gemini => named("parametersJsonSchema", schema),
+            ProviderFormat::Bedrock => {
+                let schema = Value::Object(wrapped("json", schema));
+                wrapped("toolSpec", Value::Object(named("inputSchema", schema)))
+            }
+            ProviderFormat::Mcp => {
+                let mut out = named("inputSchema", schema);
+                let read_only = effect == EffectMode::Idempotent;
+                let hints = json!({
+                    "readOnlyHint": read_only,
+                    "destructiveHint": !read_only,
+                    "idempotentHint": read_only,
                     "openWorldHint": true,
-                },
-            }),
-        }
+                });
+                out.insert("annotations".into(), hints);
+                out
+            }
+        })
     }
 
     /// The value of the provider's `tools` for a list of tools.
@@ -98,7 +103,9 @@ impl ProviderFormat {
         let list: Vec<Value> = tools.into_iter().map(|tool| self.tool(tool)).collect();
         match self {
             ProviderFormat::Gemini if list.is_empty() => json!([]),
-            ProviderFormat::Gemini => json!([{ "functionDeclarations": list }]),
+            ProviderFormat::Gemini => {
+                Value::Array(vec![Value::Object(Map::from_iter([("functionDeclarations".to_owned(), list.into())]))])
+            }
             _ => Value::Array(list),
         }
     }

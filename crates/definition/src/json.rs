@@ -40,6 +40,13 @@ impl Default for ReadOptions {
     }
 }
 
+impl ReadOptions {
+    /// For the answers of other people's servers, whose size is bounded elsewhere.
+    pub fn for_answers() -> Self {
+        Self { max_bytes: usize::MAX, duplicates: DuplicateKeys::KeepLast, ..Self::default() }
+    }
+}
+
 /// Why a text is not JSON that we read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonFault {

@@ -3,6 +3,8 @@
 //! A fault of the structure fails the whole manifest. A fault of one tool is an error of that tool,
 //! and the others land.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::definition::{Definition, KEYS};
@@ -154,6 +156,7 @@ impl Manifest {
     pub fn expand(&self, environment: &dyn Environment, has_secret: &dyn Fn(&str) -> bool) -> Expanded {
         let mut out =
             Expanded { version: self.version, tools: Vec::new(), errors: Vec::new(), warnings: self.warnings.clone() };
+        let mut names = HashSet::new();
         for (i, tool) in self.tools.iter().enumerate() {
             let pointer = format!("/tools/{i}");
             let mut problems = Problems::default();
@@ -165,7 +168,7 @@ impl Manifest {
                     );
                     problems.add("/secret_headers", ProblemCode::ManifestSecret, message);
                 }
-                if out.tools.iter().any(|known| known.name == definition.name) {
+                if !names.insert(definition.name.clone()) {
                     let message = format!("the tool {} stands earlier in this manifest; keep one", definition.name);
                     problems.add("/name", ProblemCode::ManifestDuplicate, message);
                 }
@@ -424,7 +427,7 @@ fn fill_text(text: &str, pointer: &str, environment: &dyn Environment, problems:
                 Some(value) => out.push_str(&value),
                 None => {
                     let message = format!(
-                        "the environment has no {name}, or manifests may not read it; set it where Toolcrib runs"
+                        "{name} is not set where Toolcrib runs, or manifests may not read it; set it, and name it in manifest.env"
                     );
                     problems.add(pointer, ProblemCode::ManifestEnv, message);
                 }

@@ -64,10 +64,13 @@ impl Parameters {
         list.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Arguments with each scalar in its declared type where its text allows that without loss: what
-    /// a code tool reads. A request carries the arguments as they were sent instead.
+    /// Arguments with each scalar in its declared type where its text allows that without loss, and
+    /// without null properties, which count as absent: what a code tool reads. A request carries the
+    /// arguments as they were sent instead.
     pub fn typed(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
-        match typed_view(&Value::Object(self.schema.clone()), &Value::Object(arguments.clone())) {
+        let mut typed = typed_view(&Value::Object(self.schema.clone()), &Value::Object(arguments.clone()));
+        drop_nulls(&mut typed);
+        match typed {
             Value::Object(typed) => typed,
             _ => arguments.clone(),
         }
@@ -80,6 +83,17 @@ impl Parameters {
     pub fn check(&self, arguments: &Map<String, Value>) -> Result<(), ArgumentError> {
         let checker = self.checker.get_or_init(|| Arc::new(ArgumentChecker::new(&self.schema)));
         checker.check(arguments)
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

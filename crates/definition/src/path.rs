@@ -5,6 +5,11 @@ use std::fmt;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
+/// The longest path, in bytes.
+const MAX_PATH: usize = 1_024;
+/// How many brackets, parentheses and negations a path may hold: its parser goes one deeper for each.
+const MAX_NESTING: usize = 64;
+
 /// A path that was checked when it was written.
 #[derive(Clone)]
 pub struct ValuePath {
@@ -24,6 +29,14 @@ pub enum InvalidPath {
     /// A dotted path with nothing between two dots, or no name at all.
     #[error("the dotted path {0:?} has an empty segment; write names with single dots between them")]
     EmptySegment(String),
+    /// A path that is longer, or nests deeper, than any answer needs.
+    #[error("the path is longer than {bytes} bytes, or has more than {nesting} brackets and negations")]
+    TooLong {
+        /// The longest path, in bytes.
+        bytes: usize,
+        /// The most brackets, parentheses and negations.
+        nesting: usize,
+    },
     /// A path that starts with `$` and is not RFC 9535.
     #[error("the path {path:?} is not RFC 9535 JSONPath: {reason}")]
     JsonPath {
@@ -40,6 +53,10 @@ impl ValuePath {
     /// # Errors
     /// [`InvalidPath`] for a dotted path with an empty segment and for a `$…` that does not parse.
     pub fn parse(text: &str) -> Result<Self, InvalidPath> {
+        let nesting = text.bytes().filter(|b| matches!(b, b'(' | b'[' | b'!')).count();
+        if text.len() > MAX_PATH || nesting > MAX_NESTING {
+            return Err(InvalidPath::TooLong { bytes: MAX_PATH, nesting: MAX_NESTING });
+        }
         let steps = if text.starts_with('$') {
             Steps::JsonPath(
                 JsonPath::parse(text)

@@ -74,6 +74,7 @@ problem_codes! {
     ManifestEnv "manifest.env" "A {{env.*}} of the manifest has no value, or one that can't be used.";
     ManifestSecret "manifest.secret" "A {{secret.*}} of the manifest is not configured.";
     ManifestDuplicate "manifest.duplicate" "A manifest lists the same tool twice.";
+    ShadowsCode "tool.shadows_code" "The name belongs to a tool compiled into the program, which wins every collision.";
     AgentProfile "agent.profile" "An agent's profile has an unknown key or a value of the wrong type.";
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::body::{BodyForm, BodyTemplate, Node, Quotes};
 use crate::context::Ctx;
 use crate::definition::Definition;
-use crate::json::inline_text;
+use crate::json::{self, inline_text};
 use crate::request::Method;
 use crate::template::{Piece, Slot, Template};
 use crate::url_template::UrlTemplate;
@@ -83,20 +83,64 @@ pub struct RenderedRequest {
 }
 
 impl RenderedRequest {
-    /// A text of the upstream with [`MASK`] in the place of every secret of this request, whether it
-    /// stands as it is or inside JSON quotes.
+    /// A text of the upstream with [`MASK`] in the place of every secret of this request: as it is,
+    /// inside JSON quotes, or percent-encoded. JSON that spells a secret with other escapes is read and
+    /// written anew. What an upstream makes of a secret otherwise (base64, a hash) can't be known.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut secrets: Vec<&str> = self.secrets.iter().map(|secret| secret.expose_secret().trim()).collect();
+        secrets.retain(|secret| secret.len() >= MIN_SCRUBBED);
+        if secrets.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        // One secret may begin another: the longer goes first.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let mut out = Cow::Borrowed(text);
-        for secret in &self.secrets {
-            let secret = secret.expose_secret();
-            let quoted = Value::from(secret).to_string();
-            for form in [secret, &quoted[1..quoted.len() - 1]] {
-                if form.len() >= MIN_SCRUBBED && out.contains(form) {
+        for secret in &secrets {
+            let quoted = Value::from(*secret).to_string();
+            for form in [*secret, &quoted[1..quoted.len() - 1], encode(secret).to_string().as_str()] {
+                if out.contains(form) {
                     out = Cow::Owned(out.replace(form, MASK));
                 }
             }
         }
+        let escaped = out.contains('\\');
+        let read = if escaped { json::read(out.as_bytes(), json::ReadOptions::for_answers()).ok() } else { None };
+        if let Some(mut value) = read
+            && mask_strings(&mut value, &secrets)
+        {
+            out = Cow::Owned(value.to_string());
+        }
         out
+    }
+}
+
+/// Masks secrets in every string and key of a value, and tells whether there were any.
+fn mask_strings(value: &mut Value, secrets: &[&str]) -> bool {
+    let masked = |text: &str| {
+        let found = secrets.iter().any(|secret| text.contains(secret));
+        found.then(|| secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, MASK)))
+    };
+    match value {
+        Value::String(text) => match masked(text) {
+            Some(clean) => {
+                *text = clean;
+                true
+            }
+            None => false,
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_strings(item, secrets) | found),
+        Value::Object(map) => {
+            let mut found = false;
+            let entries = std::mem::take(map);
+            for (key, mut value) in entries {
+                found |= mask_strings(&mut value, secrets);
+                let clean = masked(&key);
+                found |= clean.is_some();
+                map.insert(clean.unwrap_or(key), value);
+            }
+            found
+        }
+        _ => false,
     }
 }
 
@@ -345,8 +389,9 @@ fn render_header(
         let exposed = template.fill(|slot| match slot {
             Slot::Secret(name) => match input.secrets.secret(name) {
                 Some(value) => {
-                    let text = value.expose_secret().to_owned();
-                    secrets.push(value);
+                    // What is sent is what an upstream can repeat.
+                    let text = without_controls(value.expose_secret());
+                    secrets.push(SecretString::from(text.as_str()));
                     text
                 }
                 None => {

@@ -226,6 +226,10 @@ fn check_headers(headers: &Map<String, Value>, secret_headers: &[String], pointe
             problems.add(&at, ProblemCode::HeaderDuplicate, format!("{name} stands twice; header names have no case"));
         }
         let template = Template::parse(value.as_str().unwrap_or_default());
+        if name.eq_ignore_ascii_case("content-type") && template.slots().next().is_some() {
+            let message = "the Content-Type is literal: it decides how values are escaped in the body";
+            problems.add(&at, ProblemCode::PlaceholderMisplaced, message);
+        }
         let has_secret = template.slots().any(|slot| matches!(slot, Slot::Secret(_)));
         if is_secret(name) && !has_secret {
             problems.add(

@@ -91,8 +91,10 @@ fn check_schema(schema: &Value, pointer: &str, problems: &mut Problems) {
     };
     check_keywords(schema, pointer, problems);
     match schema.get("type").and_then(Value::as_str) {
-        Some("object") => check_object(schema, pointer, problems),
-        Some("array") => check_array(schema, pointer, problems),
+        Some("array") => {
+            check_array(schema, pointer, problems);
+            check_object(schema, pointer, problems);
+        }
         Some(kind) if TYPES.contains(&kind) => {
             check_object(schema, pointer, problems);
             if schema.contains_key("items") {

@@ -47,7 +47,7 @@ impl UrlTemplate {
         let whole = Template::parse(text);
         check_literals(&whole, pointer, problems);
         let Some((scheme, rest)) = split_scheme(text) else {
-            let (code, message) = if whole.slots().next().is_some() && !text.trim_start().starts_with("http") {
+            let (code, message) = if text.split("://").next().is_some_and(|scheme| scheme.contains("{{")) {
                 (ProblemCode::PlaceholderMisplaced, "the scheme is literal: begin the URL with http:// or https://")
             } else {
                 (ProblemCode::UrlScheme, "a URL begins with http:// or https://")
@@ -87,7 +87,8 @@ fn check_literals(template: &Template, pointer: &str, problems: &mut Problems) {
             Piece::Slot(_) => None,
         })
     };
-    if let Some(ch) = literals().flat_map(str::chars).find(|ch| !('\x21'..='\x7e').contains(ch) || *ch == '\\') {
+    let outside = |ch: &char| !('\x21'..='\x7e').contains(ch) || matches!(ch, '\\' | '<' | '>' | '"' | '`');
+    if let Some(ch) = literals().flat_map(str::chars).find(outside) {
         let message = format!("a URL holds no {ch:?}; percent-encode it (RFC 3986)");
         problems.add(pointer, ProblemCode::Url, message);
     }
