@@ -8,8 +8,7 @@ use http::header::CONTENT_ENCODING;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt};
-
-use crate::error::EgressError;
+use tokio::time::{Instant, timeout_at};
 
 /// How much of a body was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +17,10 @@ pub enum Completeness {
     Whole,
     /// The connection ended before the body did.
     BrokenOff,
+    /// The time was over before the body was.
+    TimedOut,
+    /// It is compressed in a way that can't be read.
+    Unreadable,
     /// The body is larger than the bound, which is in bytes.
     OverBound(usize),
 }
@@ -28,11 +31,16 @@ pub(crate) const ACCEPT_ENCODING: &str = "gzip, br, zstd";
 /// The largest zstd window, 8 MiB, which is what RFC 9659 asks of HTTP clients.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Reads at most `bound` bytes.
-pub(crate) async fn collect(mut body: Incoming, bound: usize) -> (BytesMut, Completeness) {
+/// Reads at most `bound` bytes until `deadline`.
+pub(crate) async fn collect(mut body: Incoming, bound: usize, deadline: Instant) -> (BytesMut, Completeness) {
     let mut out = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return (out, Completeness::BrokenOff) };
+    loop {
+        let frame = match timeout_at(deadline, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => return (out, Completeness::BrokenOff),
+            Ok(None) => return (out, Completeness::Whole),
+            Err(_) => return (out, Completeness::TimedOut),
+        };
         let Some(data) = frame.data_ref() else { continue };
         let room = bound - out.len();
         if data.len() > room {
@@ -41,20 +49,16 @@ pub(crate) async fn collect(mut body: Incoming, bound: usize) -> (BytesMut, Comp
         }
         out.extend_from_slice(data);
     }
-    (out, Completeness::Whole)
 }
 
-/// Decompresses a body as its headers say, at most to `bound` bytes.
-///
-/// # Errors
-/// [`EgressError::Encoding`] for an encoding that is not known or data that does not fit it. A body
-/// that was cut short gives what could be read of it.
+/// Decompresses a body as its headers say, at most to `bound` bytes. A body that was cut short gives
+/// what could be read of it; one whose encoding is not known, or does not fit its data, gives nothing.
 pub(crate) async fn decompress(
     headers: &HeaderMap,
     body: BytesMut,
     completeness: Completeness,
     bound: usize,
-) -> Result<(Vec<u8>, Completeness), EgressError> {
+) -> (Vec<u8>, Completeness) {
     let encodings: Vec<String> = headers
         .get_all(CONTENT_ENCODING)
         .iter()
@@ -62,14 +66,13 @@ pub(crate) async fn decompress(
         .map(|encoding| encoding.trim().to_ascii_lowercase())
         .filter(|encoding| !encoding.is_empty() && encoding != "identity")
         .collect();
-    let mut data = body.to_vec();
+    let mut data = Vec::from(body);
     let mut completeness = completeness;
-    let joined = || encodings.join(", ");
     if encodings.len() > 2 {
-        return Err(EgressError::Encoding { encoding: joined() });
+        return (Vec::new(), Completeness::Unreadable);
     }
     if data.is_empty() {
-        return Ok((data, completeness));
+        return (data, completeness);
     }
     for encoding in encodings.iter().rev() {
         let input = data.as_slice();
@@ -80,18 +83,18 @@ pub(crate) async fn decompress(
                 let parameters = [DParameter::window_log_max(ZSTD_WINDOW_LOG)];
                 read_bounded(ZstdDecoder::with_params(input, &parameters), bound).await
             }
-            _ => return Err(EgressError::Encoding { encoding: joined() }),
+            _ => return (Vec::new(), Completeness::Unreadable),
         };
         match end {
             End::Whole => {}
             End::OverBound => completeness = Completeness::OverBound(bound),
             // Cut data can't be decoded to its end; what came is still worth reading.
             End::Failed if completeness != Completeness::Whole => {}
-            End::Failed => return Err(EgressError::Encoding { encoding: joined() }),
+            End::Failed => return (Vec::new(), Completeness::Unreadable),
         }
         data = decoded;
     }
-    Ok((data, completeness))
+    (data, completeness)
 }
 
 enum End {

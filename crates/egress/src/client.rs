@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, HOST, HeaderName, HeaderValue, LOCATION};
+use http::header::{ACCEPT_ENCODING, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client as PoolClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
 use crate::body::{self, Completeness};
@@ -80,18 +80,25 @@ pub enum Sent {
 
 /// A request that got no whole answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{error}")]
+#[error("the request got no whole answer")]
 pub struct SendFailure {
     /// Why.
     #[source]
     pub error: EgressError,
     /// Whether any of it left.
     pub sent: Sent,
+    /// How long the phases took that were gone through.
+    pub timings: Timings,
 }
 
 impl SendFailure {
     fn unsent(error: impl Into<EgressError>) -> Self {
-        Self { error: error.into(), sent: Sent::Nothing }
+        Self { error: error.into(), sent: Sent::Nothing, timings: Timings::default() }
+    }
+
+    /// The same failure with the phases that were gone through before it.
+    fn after(self, timings: Timings) -> Self {
+        Self { timings, ..self }
     }
 }
 
@@ -136,47 +143,28 @@ impl Client {
         &self.limits
     }
 
-    /// Sends a request that changes nothing, over the pool. Redirects are followed as far as the
-    /// policy allows, which by default is not at all.
+    /// Sends a request that changes nothing, over the pool. A redirect is an answer like any other.
     ///
     /// # Errors
     /// [`SendFailure`] when there is no whole head of an answer by `deadline`.
-    pub async fn read(&self, request: Outbound, deadline: Instant) -> Result<Inbound, SendFailure> {
-        let mut request = request;
-        let mut hop = 0;
-        loop {
-            let inbound = self.read_once(request.clone(), deadline).await?;
-            let location = inbound.headers.get(LOCATION).and_then(|value| value.to_str().ok());
-            let follows =
-                self.policy().max_redirects > 0 && request.method.is_safe() && inbound.status.is_redirection();
-            let (true, Some(location)) = (follows, location) else { return Ok(inbound) };
-            let next = self.policy().check_redirect(&request.target, location, hop).map_err(SendFailure::unsent)?;
-            if next.authority() != request.target.authority() {
-                request.headers = without_secrets(request.headers);
-            }
-            request.target = next;
-            hop += 1;
-        }
-    }
-
-    async fn read_once(&self, request: Outbound, deadline: Instant) -> Result<Inbound, SendFailure> {
+    pub async fn read(&self, request: &Outbound, deadline: Instant) -> Result<Inbound, SendFailure> {
         let mut timings = Timings::default();
         let _place = self.enter(&request.target, deadline, &mut timings).await?;
-        let message = build(&request, false)?;
+        let message = build(request, false)?;
         let started = Instant::now();
         let answered = within(self.limits.first_byte, Phase::FirstByte, deadline, self.pool.request(message)).await;
         let failed = |error: EgressError| {
             let sent = if is_before_sending(&error) { Sent::Nothing } else { Sent::InDoubt };
-            SendFailure { error, sent }
+            SendFailure { error, sent, timings: Timings { first_byte: started.elapsed(), ..timings } }
         };
         let response = answered.map_err(failed)?.map_err(|error| {
             let unsent = error.is_connect();
             let error = from_chain(&error, &request.target);
             let sent = if unsent || is_before_sending(&error) { Sent::Nothing } else { Sent::InDoubt };
-            SendFailure { error, sent }
+            SendFailure { error, sent, timings: Timings { first_byte: started.elapsed(), ..timings } }
         })?;
         timings.first_byte = started.elapsed();
-        self.finish(response, timings, deadline).await
+        Ok(self.finish(response, timings, deadline).await)
     }
 
     /// Opens a connection for one request with a side effect. Until [`Dedicated::send`] is called,
@@ -192,9 +180,10 @@ impl Client {
         let connecting = within(self.limits.connect, Phase::Connect, deadline, connector.call(target.uri().clone()));
         let stream = connecting
             .await
-            .map_err(SendFailure::unsent)?
-            .map_err(|error| SendFailure::unsent(from_source(Some(error.as_ref()), target)))?;
+            .map_err(SendFailure::unsent)
+            .and_then(|result| result.map_err(|error| SendFailure::unsent(from_source(Some(error.as_ref()), target))));
         timings.connect = started.elapsed();
+        let stream = stream.map_err(|failure| failure.after(timings))?;
         Ok(Dedicated { client: self.clone(), stream, timings, deadline, _place: place })
     }
 
@@ -206,29 +195,16 @@ impl Client {
         entered.map_err(|_| SendFailure::unsent(EgressError::Timeout { phase: Phase::Queue, limit }))
     }
 
-    /// Reads the body. The head has come, so the request was sent; what fails now is said in
-    /// `completeness` where the status alone is worth having.
-    async fn finish(
-        &self,
-        response: http::Response<Incoming>,
-        mut timings: Timings,
-        deadline: Instant,
-    ) -> Result<Inbound, SendFailure> {
-        let in_doubt = |error| SendFailure { error, sent: Sent::InDoubt };
+    /// Reads the body. The head has come, so there is an answer whatever happens now: how much of the
+    /// body there is, is in `completeness`.
+    async fn finish(&self, response: http::Response<Incoming>, mut timings: Timings, deadline: Instant) -> Inbound {
         let (head, incoming) = response.into_parts();
         let started = Instant::now();
         let bound = self.limits.body_bytes;
-        let reading = async {
-            let (raw, completeness) = body::collect(incoming, bound).await;
-            body::decompress(&head.headers, raw, completeness, bound).await
-        };
-        let limit = deadline.saturating_duration_since(started);
-        let (body, completeness) = timeout_at(deadline, reading)
-            .await
-            .map_err(|_| in_doubt(EgressError::Timeout { phase: Phase::Exchange, limit }))?
-            .map_err(in_doubt)?;
+        let (raw, completeness) = body::collect(incoming, bound, deadline).await;
+        let (body, completeness) = body::decompress(&head.headers, raw, completeness, bound).await;
         timings.body = started.elapsed();
-        Ok(Inbound { status: head.status, headers: head.headers, body, completeness, timings })
+        Inbound { status: head.status, headers: head.headers, body, completeness, timings }
     }
 }
 
@@ -246,37 +222,56 @@ impl Dedicated {
     ///
     /// # Errors
     /// [`SendFailure`], which says whether any byte left.
-    pub async fn send(self, request: Outbound) -> Result<Inbound, SendFailure> {
+    pub async fn send(self, request: &Outbound) -> Result<Inbound, SendFailure> {
         let Dedicated { client, stream, mut timings, deadline, _place } = self;
-        let message = build(&request, true)?;
+        let message = build(request, true)?;
         let (stream, written) = Counted::new(stream);
-        let failed = |written: &AtomicU64, error: EgressError| {
+        let failed = |written: &AtomicU64, error: EgressError, timings: Timings| {
             let sent = if written.load(Ordering::SeqCst) == 0 { Sent::Nothing } else { Sent::InDoubt };
-            SendFailure { error, sent }
+            SendFailure { error, sent, timings }
         };
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(client.limits.head_bytes.max(8 << 10))
             .handshake(stream)
             .await
-            .map_err(|error| failed(&written, from_chain(&error, &request.target)))?;
-        let driver = AbortOnDrop(tokio::spawn(connection));
+            .map_err(|error| failed(&written, from_chain(&error, &request.target), timings))?;
         let started = Instant::now();
+        if started >= deadline {
+            let limit = Duration::ZERO;
+            return Err(SendFailure::unsent(EgressError::Timeout { phase: Phase::Exchange, limit }).after(timings));
+        }
+        let mut driver = Driver(tokio::spawn(connection));
         let sending = within(client.limits.first_byte, Phase::FirstByte, deadline, sender.send_request(message));
-        let response = sending
-            .await
-            .map_err(|error| failed(&written, error))?
-            .map_err(|error| failed(&written, from_chain(&error, &request.target)))?;
+        let error = match sending.await {
+            Ok(Ok(response)) => {
+                timings.first_byte = started.elapsed();
+                let inbound = client.finish(response, timings, deadline).await;
+                drop(driver);
+                return Ok(inbound);
+            }
+            Ok(Err(error)) => from_chain(&error, &request.target),
+            Err(error) => error,
+        };
+        // The count is final only when nothing can write any more.
+        driver.stop().await;
         timings.first_byte = started.elapsed();
-        let inbound = client.finish(response, timings, deadline).await;
-        drop(driver);
-        inbound
+        Err(failed(&written, error, timings))
     }
 }
 
-/// Ends the task that drives a connection together with the exchange it belongs to.
-struct AbortOnDrop(tokio::task::JoinHandle<Result<(), hyper::Error>>);
+/// The task that drives a connection. It ends together with the exchange it belongs to.
+struct Driver(tokio::task::JoinHandle<Result<(), hyper::Error>>);
 
-impl Drop for AbortOnDrop {
+impl Driver {
+    /// Ends the task and waits until it has.
+    async fn stop(&mut self) {
+        self.0.abort();
+        // Cancelled or ended by itself: either way it writes no more.
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl Drop for Driver {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -317,16 +312,6 @@ fn build(request: &Outbound, own_connection: bool) -> Result<http::Request<Full<
     Ok(message)
 }
 
-fn without_secrets(headers: HeaderMap) -> HeaderMap {
-    let mut kept = HeaderMap::new();
-    for (name, value) in &headers {
-        if !value.is_sensitive() {
-            kept.append(name.clone(), value.clone());
-        }
-    }
-    kept
-}
-
 /// Whether an error of ours can only come before the first byte of a request.
 fn is_before_sending(error: &EgressError) -> bool {
     match error {
@@ -336,7 +321,7 @@ fn is_before_sending(error: &EgressError) -> bool {
         | EgressError::Tls { .. }
         | EgressError::Request { .. } => true,
         EgressError::Timeout { phase, .. } => matches!(phase, Phase::Queue | Phase::Connect),
-        EgressError::Protocol { .. } | EgressError::Encoding { .. } => false,
+        EgressError::Protocol { .. } => false,
     }
 }
 

@@ -49,12 +49,6 @@ pub enum EgressError {
         /// What the HTTP library says.
         reason: String,
     },
-    /// The answer is compressed in a way that can't be read.
-    #[error("the upstream's answer can't be decompressed ({encoding})")]
-    Encoding {
-        /// The `Content-Encoding`.
-        encoding: String,
-    },
     /// A header or the URL can't be put on the wire.
     #[error("the request can't be written: {reason}")]
     Request {
@@ -94,7 +88,6 @@ pub const EGRESS_CODES: &[(&str, &str)] = &[
     ("upstream.tls", "The TLS handshake with the host failed."),
     ("upstream.timeout", "A phase of the exchange took longer than its limit."),
     ("upstream.protocol", "The upstream broke the HTTP protocol or closed the connection."),
-    ("upstream.encoding", "The answer is compressed in a way that can't be read."),
     ("upstream.request", "A header or the URL of the request can't be put on the wire."),
 ];
 
@@ -108,7 +101,6 @@ impl EgressError {
             EgressError::Tls { .. } => "upstream.tls",
             EgressError::Timeout { .. } => "upstream.timeout",
             EgressError::Protocol { .. } => "upstream.protocol",
-            EgressError::Encoding { .. } => "upstream.encoding",
             EgressError::Request { .. } => "upstream.request",
         }
     }
@@ -120,10 +112,7 @@ impl EgressError {
             | EgressError::Connect { .. }
             | EgressError::Timeout { .. }
             | EgressError::Protocol { .. } => true,
-            EgressError::Blocked(_)
-            | EgressError::Tls { .. }
-            | EgressError::Encoding { .. }
-            | EgressError::Request { .. } => false,
+            EgressError::Blocked(_) | EgressError::Tls { .. } | EgressError::Request { .. } => false,
         }
     }
 
@@ -135,7 +124,7 @@ impl EgressError {
             | EgressError::Tls { reason, .. }
             | EgressError::Protocol { reason }
             | EgressError::Request { reason } => Some(reason),
-            EgressError::Blocked(_) | EgressError::Timeout { .. } | EgressError::Encoding { .. } => None,
+            EgressError::Blocked(_) | EgressError::Timeout { .. } => None,
         }
     }
 }

@@ -22,6 +22,9 @@ use crate::policy::{MixedAnswers, Policy};
 use crate::resolve::Resolve;
 use crate::target::{Target, TargetHost};
 
+/// The least time that one of several addresses is given.
+const MIN_SHARE: Duration = Duration::from_millis(250);
+
 /// Policy, resolver and dialler together: the only way to a socket.
 #[derive(Clone)]
 pub struct Guard {
@@ -86,10 +89,15 @@ impl Guard {
     pub async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, EgressError> {
         let connecting = async {
             let mut last = String::new();
-            for address in self.addresses(target).await? {
-                match self.dialler.dial(address).await {
-                    Ok(stream) => return Ok(stream),
-                    Err(error) => last = error.to_string(),
+            let addresses = self.addresses(target).await?;
+            for (i, address) in addresses.iter().enumerate() {
+                // One address that never answers leaves time for the others.
+                let left = addresses.len() - i;
+                let share = self.connect_timeout / u32::try_from(left).unwrap_or(u32::MAX);
+                match tokio::time::timeout(share.max(MIN_SHARE), self.dialler.dial(*address)).await {
+                    Ok(Ok(stream)) => return Ok(stream),
+                    Ok(Err(error)) => last = error.to_string(),
+                    Err(_) => last = format!("{address} does not answer"),
                 }
             }
             Err(EgressError::Connect { host: target.authority(), reason: last })

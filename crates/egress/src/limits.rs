@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// DNS, TCP and TLS together. Default 10 s.
     pub connect: Duration,
-    /// From the request to the first byte of the answer. Default 30 s.
+    /// From the request to the first byte of the answer. Default 600 s: the time of the call decides.
     pub first_byte: Duration,
     /// The largest body of an answer in bytes, after decompression. Default 1 MiB.
     pub body_bytes: usize,
@@ -23,7 +23,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(30),
+            first_byte: Duration::from_secs(600),
             body_bytes: 1 << 20,
             head_bytes: 64 << 10,
             in_flight_per_host: 64,

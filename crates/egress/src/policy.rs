@@ -33,7 +33,9 @@ pub enum HostPattern {
 
 /// A text that is no host pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no host pattern; write a host (api.example.com) or every host below one (*.example.com)")]
+#[error(
+    "{0:?} is no host pattern; write a host (api.example.com) or every host below one (*.example.com), without a port"
+)]
 pub struct InvalidHostPattern(pub String);
 
 impl std::str::FromStr for HostPattern {
@@ -45,11 +47,15 @@ impl std::str::FromStr for HostPattern {
             !host.is_empty()
                 && !host.starts_with('.')
                 && !host.ends_with('.')
-                && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:[]".contains(&b))
+                && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
         };
+        let address = lower.trim_start_matches('[').trim_end_matches(']');
+        if address.parse::<std::net::Ipv6Addr>().is_ok() {
+            return Ok(HostPattern::Exact(address.to_owned()));
+        }
         match lower.strip_prefix("*.") {
             Some(parent) if plain(parent) => Ok(HostPattern::Below(format!(".{parent}"))),
-            None if plain(&lower) => Ok(HostPattern::Exact(lower.trim_matches(['[', ']']).to_owned())),
+            None if plain(&lower) => Ok(HostPattern::Exact(lower)),
             _ => Err(InvalidHostPattern(text.to_owned())),
         }
     }

@@ -76,13 +76,14 @@ impl Store {
         Ok(Some(revision))
     }
 
-    /// The rows above a revision, deleted ones included, lowest revision first.
+    /// The rows above `since` and up to `upto`, deleted ones included, lowest revision first.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    pub async fn agents_changed_since(&self, since: Revision) -> Result<Vec<AgentRow>, StoreError> {
-        let sql = "SELECT id, profile, revision, updated_at FROM agents WHERE revision > $1 ORDER BY revision";
-        let rows: Vec<AgentColumns> = sqlx::query_as(sql).bind(since.0).fetch_all(self.readers()).await?;
+    pub async fn agents_changed(&self, since: Revision, upto: Revision) -> Result<Vec<AgentRow>, StoreError> {
+        let sql = "SELECT id, profile, revision, updated_at FROM agents \
+                   WHERE revision > $1 AND revision <= $2 ORDER BY revision";
+        let rows: Vec<AgentColumns> = sqlx::query_as(sql).bind(since.0).bind(upto.0).fetch_all(self.readers()).await?;
         Ok(rows.into_iter().map(row).collect())
     }
 }

@@ -4,29 +4,34 @@ use sqlx::migrate::MigrateError;
 
 /// A read or write that failed; nothing of a failed write is kept.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StoreError {
     /// Somebody else wrote first.
     #[error("{what} was changed by somebody else: it is at revision {actual}, not {expected}; read it again")]
     StaleRevision {
         /// What was to be written.
         what: String,
-        /// The revision the writer knew; 0 means that there should be no row.
-        expected: i64,
-        /// The revision there is; 0 means that there is no row.
+        /// What the writer knew, in words.
+        expected: String,
+        /// The revision there is.
         actual: i64,
+    },
+    /// The row that was to be changed is not there.
+    #[error("{what} is not there any more; write it without a precondition to make it")]
+    Missing {
+        /// What was to be written.
+        what: String,
     },
     /// The disk is full.
     #[error("the disk is full; make room and try again. Nothing of this write was kept")]
     Full,
-    /// Another process holds the database for longer than we wait.
-    #[error("the database is locked by another process; try again. Nothing of this write was kept")]
+    /// Another process holds the database, or all connections are in use, for longer than we wait.
+    #[error("the database is busy, or locked by another process; try again. Nothing of a write was kept")]
     Busy,
     /// The file is damaged.
     #[error("the database is damaged; restore it from a backup")]
     Corrupt,
     /// The database can't be opened or read.
-    #[error("the database can't be used: {reason}")]
+    #[error("the database can't be used; the log says why")]
     Unavailable {
         /// What the database says.
         reason: String,
@@ -66,7 +71,7 @@ impl StoreError {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            StoreError::StaleRevision { .. } => "store.stale_revision",
+            StoreError::StaleRevision { .. } | StoreError::Missing { .. } => "store.stale_revision",
             StoreError::Full => "store.full",
             StoreError::Busy => "store.busy",
             StoreError::Corrupt => "store.corrupt",
@@ -76,11 +81,20 @@ impl StoreError {
         }
     }
 
+    /// What the database itself says, for the log: it may name files and statements.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            StoreError::Unavailable { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
     /// Whether the same write may succeed a moment later.
     pub fn retryable(&self) -> bool {
         match self {
             StoreError::Full | StoreError::Busy | StoreError::Unavailable { .. } => true,
             StoreError::StaleRevision { .. }
+            | StoreError::Missing { .. }
             | StoreError::Corrupt
             | StoreError::BadRow { .. }
             | StoreError::Migration { .. } => false,

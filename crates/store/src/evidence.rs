@@ -11,17 +11,25 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    pub async fn record_evidence(&self, session: &str, kind: &str, ids: &[String]) -> Result<(), StoreError> {
+    pub async fn record_evidence(
+        &self,
+        session: &str,
+        agent: &str,
+        kind: &str,
+        ids: &[String],
+    ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         let now = self.clock.now_ms();
         for id in ids {
             sqlx::query(
-                "INSERT INTO evidence (session, kind, evidence_id, seen_at) VALUES ($1, $2, $3, $4) \
-                 ON CONFLICT (session, kind, evidence_id) DO UPDATE SET seen_at = excluded.seen_at",
+                "INSERT INTO evidence (session, kind, evidence_id, agent, seen_at) VALUES ($1, $2, $3, $4, $5) \
+                 ON CONFLICT (session, kind, evidence_id) DO UPDATE SET agent = excluded.agent, \
+                 seen_at = excluded.seen_at",
             )
             .bind(session)
             .bind(kind)
             .bind(id)
+            .bind(agent)
             .bind(now)
             .execute(&mut *tx)
             .await?;
@@ -38,12 +46,13 @@ impl Store {
         Ok(())
     }
 
-    /// The ids of a session, as kind and id, newest first.
+    /// The ids of a session, as kind, id and the agent that saw it last, newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    pub async fn evidence(&self, session: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let sql = "SELECT kind, evidence_id FROM evidence WHERE session = $1 ORDER BY seen_at DESC, kind, evidence_id";
+    pub async fn evidence(&self, session: &str) -> Result<Vec<(String, String, String)>, StoreError> {
+        let sql = "SELECT kind, evidence_id, agent FROM evidence WHERE session = $1 \
+                   ORDER BY seen_at DESC, kind, evidence_id";
         Ok(sqlx::query_as(sql).bind(session).fetch_all(self.readers()).await?)
     }
 }

@@ -34,7 +34,7 @@ mod tools;
 mod traces;
 
 pub use agents::AgentRow;
-pub use ambient::{Clock, OsRandomness, Randomness, SystemClock};
+pub use ambient::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
 pub use error::{STORE_CODES, StoreError};
 pub use evidence::MAX_EVIDENCE;
 pub use pool::{Location, Store};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Sqlite, Transaction};
 
 use crate::ambient::{Clock, Randomness};
 use crate::error::StoreError;
@@ -95,6 +95,17 @@ impl Store {
         if found == ["ok"] { Ok(()) } else { Err(StoreError::Corrupt) }
     }
 
+    /// Lets the file grow to this many pages (of 4 KiB by default) and no further; a write beyond is
+    /// refused as on a full disk. It holds until the database is opened anew.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be used.
+    pub async fn limit_pages(&self, pages: i64) -> Result<(), StoreError> {
+        let sql = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&self.writer).await?;
+        Ok(())
+    }
+
     /// Closes all connections, and with them folds the write-ahead log into the file.
     pub async fn close(&self) {
         self.readers.close().await;
@@ -107,7 +118,15 @@ impl Store {
 
     /// Begins a transaction that holds the right to write from its start.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+        match self.writer.begin_with("BEGIN IMMEDIATE").await {
+            // A full disk makes SQLite itself roll back, and then the library counts one transaction too
+            // many on that connection for ever. Another connection has a clean count.
+            Err(sqlx::Error::InvalidSavePointStatement) => {
+                self.writer.acquire().await?.close().await?;
+                Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+            }
+            other => Ok(other?),
+        }
     }
 
     /// The clock that stamps rows.

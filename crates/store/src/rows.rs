@@ -21,6 +21,8 @@ pub enum Expect {
     Anything,
     /// There is no such row.
     Absent,
+    /// There is such a row, at any revision.
+    Present,
     /// The row is at this revision.
     Revision(Revision),
 }
@@ -30,14 +32,22 @@ impl Expect {
     pub(crate) fn check(self, actual: Option<Revision>, what: impl Fn() -> String) -> Result<(), StoreError> {
         let expected = match self {
             Expect::Anything => return Ok(()),
+            Expect::Present if actual.is_some() => return Ok(()),
+            Expect::Present => return Err(StoreError::Missing { what: what() }),
             Expect::Absent => None,
             Expect::Revision(revision) => Some(revision),
         };
         if expected == actual {
             return Ok(());
         }
-        let number = |revision: Option<Revision>| revision.map_or(0, |revision| revision.0);
-        Err(StoreError::StaleRevision { what: what(), expected: number(expected), actual: number(actual) })
+        match actual {
+            None => Err(StoreError::Missing { what: what() }),
+            Some(actual) => Err(StoreError::StaleRevision {
+                what: what(),
+                expected: expected.map_or_else(|| "a new one".to_owned(), |revision| format!("at {revision}")),
+                actual: actual.0,
+            }),
+        }
     }
 }
 

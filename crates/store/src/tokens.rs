@@ -141,15 +141,16 @@ impl Store {
         Ok(true)
     }
 
-    /// The rows above a revision, revoked ones included, lowest revision first.
+    /// The rows above a revision, revoked ones included, lowest revision first. A row whose role or
+    /// agents can't be read is a [`StoreError::BadRow`] among them: one does not hide the others.
     ///
     /// # Errors
-    /// [`StoreError::BadRow`] when a row holds a role or agents that can't be read.
-    pub async fn tokens_changed_since(&self, since: Revision) -> Result<Vec<TokenRow>, StoreError> {
+    /// [`StoreError`] when the database can't be read.
+    pub async fn tokens_changed(&self, since: Revision) -> Result<Vec<Result<TokenRow, StoreError>>, StoreError> {
         let sql = "SELECT id, name, role, agents, hash, revision, created_at, expires_at, revoked_at FROM tokens \
                    WHERE revision > $1 ORDER BY revision";
         let rows: Vec<TokenColumns> = sqlx::query_as(sql).bind(since.0).fetch_all(self.readers()).await?;
-        rows.into_iter().map(read).collect()
+        Ok(rows.into_iter().map(read).collect())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools and their versions.
 
-use sqlx::{FromRow, Sqlite, Transaction};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row, Sqlite, Transaction};
 use toolcrib_definition::Definition;
 
 use crate::error::StoreError;
@@ -40,10 +41,26 @@ pub struct VersionRow {
     pub created_at: i64,
 }
 
-type ToolColumns = (String, Option<String>, i64, i64, i64, i64);
-
-fn row((name, definition, version, revision, created_at, updated_at): ToolColumns) -> ToolRow {
-    ToolRow { name, definition, version, revision: Revision(revision), created_at, updated_at }
+/// SQLite keeps any value in any column. A definition that is no text is taken over as well as it can
+/// be, so that it is reported as one that does not validate and hides no other row.
+impl FromRow<'_, SqliteRow> for ToolRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let definition = match row.try_get::<Option<String>, _>("definition") {
+            Ok(definition) => definition,
+            Err(_) => {
+                let bytes = row.try_get_unchecked::<Vec<u8>, _>("definition").unwrap_or_default();
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            }
+        };
+        Ok(Self {
+            name: row.try_get("name")?,
+            definition,
+            version: row.try_get("version")?,
+            revision: Revision(row.try_get("revision")?),
+            created_at: row.try_get("created_at")?,
+            updated_at: row.try_get("updated_at")?,
+        })
+    }
 }
 
 impl Store {
@@ -102,18 +119,18 @@ impl Store {
     pub async fn tool(&self, name: &str) -> Result<Option<ToolRow>, StoreError> {
         let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools \
                    WHERE name = $1 AND definition IS NOT NULL";
-        Ok(sqlx::query_as(sql).bind(name).fetch_optional(self.readers()).await?.map(row))
+        Ok(sqlx::query_as(sql).bind(name).fetch_optional(self.readers()).await?)
     }
 
-    /// At most `most` rows above a revision, deleted ones included, lowest revision first.
+    /// At most `most` rows above `since` and up to `upto`, deleted ones included, lowest revision first.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    pub async fn tools_changed_since(&self, since: Revision, most: u32) -> Result<Vec<ToolRow>, StoreError> {
+    pub async fn tools_changed(&self, since: Revision, upto: Revision, most: u32) -> Result<Vec<ToolRow>, StoreError> {
         let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools \
-                   WHERE revision > $1 ORDER BY revision LIMIT $2";
-        let rows: Vec<ToolColumns> = sqlx::query_as(sql).bind(since.0).bind(most).fetch_all(self.readers()).await?;
-        Ok(rows.into_iter().map(row).collect())
+                   WHERE revision > $1 AND revision <= $2 ORDER BY revision LIMIT $3";
+        let rows = sqlx::query_as(sql).bind(since.0).bind(upto.0).bind(most).fetch_all(self.readers()).await?;
+        Ok(rows)
     }
 
     /// The kept versions of a tool, newest first; also of one that was deleted.
@@ -138,7 +155,42 @@ impl Store {
 
 async fn current(tx: &mut Transaction<'_, Sqlite>, name: &str) -> Result<Option<ToolRow>, StoreError> {
     let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools WHERE name = $1";
-    Ok(sqlx::query_as(sql).bind(name).fetch_optional(&mut **tx).await?.map(row))
+    Ok(sqlx::query_as(sql).bind(name).fetch_optional(&mut **tx).await?)
+}
+
+/// Keeps a text that another hand wrote into the row as a version of its own, and returns the number of
+/// the last version.
+async fn keep_foreign_text(tx: &mut Transaction<'_, Sqlite>, row: &ToolRow, now: i64) -> Result<i64, StoreError> {
+    let Some(definition) = &row.definition else { return Ok(row.version) };
+    let sql = "SELECT definition FROM tool_versions WHERE name = $1 AND version = $2";
+    let kept: Option<String> =
+        sqlx::query_scalar(sql).bind(&row.name).bind(row.version).fetch_optional(&mut **tx).await?;
+    let version = match kept {
+        Some(kept) if kept == *definition => return Ok(row.version),
+        Some(_) => row.version + 1,
+        None => row.version,
+    };
+    keep_version(tx, &row.name, version, definition, "unknown", now).await?;
+    Ok(version)
+}
+
+async fn keep_version(
+    tx: &mut Transaction<'_, Sqlite>,
+    name: &str,
+    version: i64,
+    definition: &str,
+    actor: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO tool_versions (name, version, definition, actor, created_at) VALUES ($1, $2, $3, $4, $5)")
+        .bind(name)
+        .bind(version)
+        .bind(definition)
+        .bind(actor)
+        .bind(now)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
 }
 
 async fn put(
@@ -157,7 +209,10 @@ async fn put(
         return Ok(Written { kind: WriteKind::Unchanged, revision: row.revision });
     }
     let kind = if live.is_some() { WriteKind::Updated } else { WriteKind::Created };
-    let version = current.map_or(1, |row| row.version + 1);
+    let version = match &current {
+        None => 1,
+        Some(row) => keep_foreign_text(tx, row, now).await? + 1,
+    };
     let revision = next_revision(tx).await?;
     sqlx::query(
         "INSERT INTO tools (name, definition, version, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5) \
@@ -171,14 +226,7 @@ async fn put(
     .bind(now)
     .execute(&mut **tx)
     .await?;
-    sqlx::query("INSERT INTO tool_versions (name, version, definition, actor, created_at) VALUES ($1, $2, $3, $4, $5)")
-        .bind(name)
-        .bind(version)
-        .bind(&definition)
-        .bind(actor)
-        .bind(now)
-        .execute(&mut **tx)
-        .await?;
+    keep_version(tx, name, version, &definition, actor, now).await?;
     sqlx::query("DELETE FROM tool_versions WHERE name = $1 AND version <= $2")
         .bind(name)
         .bind(version - KEPT_VERSIONS)

@@ -8,6 +8,9 @@ use crate::error::StoreError;
 use crate::pool::Store;
 use crate::rows::Page;
 
+/// Rows of one INSERT.
+const ROWS_A_STATEMENT: usize = 64;
+
 /// A stored trace: what lists and filters need, and the document.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct TraceRow {
@@ -40,6 +43,8 @@ pub struct TraceFilter {
     pub session: Option<String>,
     /// Of this agent.
     pub agent: Option<String>,
+    /// Of one of these agents.
+    pub agents: Option<Vec<String>>,
     /// Of this tool.
     pub tool: Option<String>,
     /// With this status.
@@ -64,23 +69,27 @@ impl Store {
     /// [`StoreError`] when the database can't be written; then none is kept.
     pub async fn insert_traces(&self, traces: &[TraceRow]) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
-        for trace in traces {
-            sqlx::query(
-                "INSERT INTO traces (id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, document) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            )
-            .bind(&trace.id)
-            .bind(&trace.session)
-            .bind(&trace.agent)
-            .bind(&trace.tool)
-            .bind(&trace.call_id)
-            .bind(&trace.status)
-            .bind(&trace.blocked)
-            .bind(trace.started_at)
-            .bind(trace.duration_ms)
-            .bind(&trace.document)
-            .execute(&mut *tx)
-            .await?;
+        // Many rows a statement: each statement is a round trip to the thread of the database.
+        for rows in traces.chunks(ROWS_A_STATEMENT) {
+            let mut insert = QueryBuilder::<Sqlite>::new(
+                "INSERT INTO traces \
+                 (id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, document) ",
+            );
+            insert.push_values(rows, |mut values, trace| {
+                values
+                    .push_bind(&trace.id)
+                    .push_bind(&trace.session)
+                    .push_bind(&trace.agent)
+                    .push_bind(&trace.tool)
+                    .push_bind(&trace.call_id)
+                    .push_bind(&trace.status)
+                    .push_bind(&trace.blocked)
+                    .push_bind(trace.started_at)
+                    .push_bind(trace.duration_ms)
+                    .push_bind(&trace.document);
+            });
+            // The last part of a batch has any length, and is not worth a prepared statement.
+            insert.build().persistent(rows.len() == ROWS_A_STATEMENT).execute(&mut *tx).await?;
         }
         tx.commit().await?;
         Ok(())
@@ -96,7 +105,17 @@ impl Store {
         Ok(sqlx::query_as(sql).bind(id).fetch_optional(self.readers()).await?)
     }
 
-    /// Traces, newest first, at most `most`. `after` is the `next` of the page before; one that is
+    /// How often the egress policy blocked calls begun at `since` or later, by tool and code.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn blocked_calls(&self, since: i64) -> Result<Vec<(String, String, i64)>, StoreError> {
+        let sql = "SELECT tool, blocked, COUNT(*) FROM traces WHERE blocked IS NOT NULL AND started_at >= $1 \
+                   GROUP BY tool, blocked ORDER BY tool, blocked";
+        Ok(sqlx::query_as(sql).bind(since).fetch_all(self.readers()).await?)
+    }
+
+    /// Traces without their documents, newest first, at most `most`. `after` is the `next` of the page before; one that is
     /// none of ours begins at the newest.
     ///
     /// # Errors
@@ -108,7 +127,7 @@ impl Store {
         most: u32,
     ) -> Result<Page<TraceRow>, StoreError> {
         let mut query = QueryBuilder::<Sqlite>::new(
-            "SELECT id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, document \
+            "SELECT id, session, agent, tool, call_id, status, blocked, started_at, duration_ms, '' AS document \
              FROM traces WHERE 1 = 1",
         );
         let equals = [
@@ -121,6 +140,16 @@ impl Store {
             if let Some(value) = value {
                 query.push(clause).push_bind(value);
             }
+        }
+        if let Some(agents) = &filter.agents {
+            query.push(" AND agent IN (");
+            let mut list = query.separated(", ");
+            // An empty list matches nothing; SQL wants at least one value.
+            list.push("''");
+            agents.iter().for_each(|agent| {
+                list.push_bind(agent);
+            });
+            query.push(")");
         }
         if let Some(since) = filter.since {
             query.push(" AND started_at >= ").push_bind(since);
@@ -146,6 +175,9 @@ impl Store {
         const AT_ONCE: i64 = 5_000;
         let age = i64::try_from(retention.age.as_millis()).unwrap_or(i64::MAX);
         let oldest = self.clock.now_ms().saturating_sub(age);
+        let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM traces").fetch_one(self.readers()).await?;
+        let kept = i64::try_from(retention.count).unwrap_or(i64::MAX);
+        let too_many = count.saturating_sub(kept).clamp(0, AT_ONCE);
         let mut tx = self.write().await?;
         let by_age = sqlx::query(
             "DELETE FROM traces WHERE id IN (SELECT id FROM traces WHERE started_at < $1 ORDER BY started_at LIMIT $2)",
@@ -154,9 +186,7 @@ impl Store {
         .bind(AT_ONCE)
         .execute(&mut *tx)
         .await?;
-        let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM traces").fetch_one(&mut *tx).await?;
-        let kept = i64::try_from(retention.count).unwrap_or(i64::MAX);
-        let too_many = count.saturating_sub(kept).clamp(0, AT_ONCE);
+        let too_many = (too_many - i64::try_from(by_age.rows_affected()).unwrap_or(0)).max(0);
         let by_count =
             sqlx::query("DELETE FROM traces WHERE id IN (SELECT id FROM traces ORDER BY started_at, id LIMIT $1)")
                 .bind(too_many)
