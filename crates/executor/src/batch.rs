@@ -4,47 +4,54 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::stream::{self, StreamExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use toolcrib_definition::Ctx;
-use toolcrib_registry::Agent;
+use toolcrib_registry::{Agent, Limits};
 
 use crate::executor::{CallRequest, Executor};
 use crate::outcome::{Outcome, Status};
+use crate::pipeline::Pipeline;
 
 impl Executor {
     /// Runs the calls of one step: one after the other, or as many at once as the agent's
-    /// `tool_concurrency` says. Outcomes come in the order of the calls; the traces say in which
-    /// order they began and how many had ended before each.
+    /// `tool_concurrency` says. Outcomes come in the order of the calls; the traces say in which order
+    /// they ended.
     ///
     /// `max_tool_calls` is counted before anything runs: the calls past it are answered, not run.
     /// After a halt, calls that have not begun are answered, not run.
+    ///
+    /// The batch runs to its end also when the caller stops waiting for it.
     pub async fn batch(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx, calls: Vec<CallRequest>) -> Vec<Outcome> {
         let pipeline = self.pipeline(agent_id, agent, ctx);
+        let limits = agent.limits();
+        let executor = self.clone();
+        let task = self.inner.running.spawn(async move { executor.run_batch(pipeline, limits, calls).await });
+        // Each call has a task of its own that fails alone; this one only hands them out.
+        task.await.unwrap_or_default()
+    }
+
+    async fn run_batch(&self, pipeline: Arc<Pipeline>, limits: Limits, calls: Vec<CallRequest>) -> Vec<Outcome> {
         let batch_id = self.inner.registry.store().randomness().hex();
         let size = calls.len();
-        let limits = agent.limits;
         let halted = Arc::new(AtomicBool::new(false));
         let ended = Arc::new(AtomicUsize::new(0));
-        let place = |index: usize, ended: usize| -> Value {
-            json!({ "id": batch_id, "index": index, "size": size, "ended_before": ended })
-        };
+        let place = |index: usize| json!({ "id": batch_id, "index": index, "size": size });
         let run = |(index, request): (usize, CallRequest)| {
             let (pipeline, halted, ended) = (Arc::clone(&pipeline), Arc::clone(&halted), Arc::clone(&ended));
+            let begun = pipeline.begin(&request, Some(place(index)));
             async move {
-                let place = place(index, ended.load(Ordering::SeqCst));
+                let begun = begun.in_batch(ended);
                 let outcome = if index >= limits.max_tool_calls {
                     let message = format!("not run: the limit of {} calls was reached", limits.max_tool_calls);
-                    pipeline.skipped(&request, "call.limit", message, place)
+                    pipeline.skipped(begun, "call.limit", message)
                 } else if halted.load(Ordering::SeqCst) {
-                    let message = "not run: an earlier call ended the turn".to_owned();
-                    pipeline.skipped(&request, "call.halted", message, place)
+                    pipeline.skipped(begun, "call.halted", "not run: an earlier call ended the turn".to_owned())
                 } else {
-                    self.run(pipeline, request, Some(place)).await
+                    self.run(pipeline, begun, request.arguments).await
                 };
                 if outcome.status == Status::Halted {
                     halted.store(true, Ordering::SeqCst);
                 }
-                ended.fetch_add(1, Ordering::SeqCst);
                 (index, outcome)
             }
         };

@@ -51,7 +51,7 @@ pub struct BreakerReport {
 struct Host {
     failures: u32,
     open_until: Option<Instant>,
-    probing: bool,
+    probing_since: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -68,11 +68,21 @@ impl Breakers {
             None => Ok(()),
             Some(until) if now < until => Err(until - now),
             // A probe that never reported (its call was cancelled) does not keep the host shut.
-            Some(until) if entry.probing && now < until + STAYS_OPEN => Err(until + STAYS_OPEN - now),
-            Some(_) => {
-                entry.probing = true;
-                Ok(())
-            }
+            Some(_) => match entry.probing_since.map(|since| since + STAYS_OPEN) {
+                Some(end) if now < end => Err(end - now),
+                _ => {
+                    entry.probing_since = Some(now);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Gives the probe back of a call that says nothing of the host: it was never asked.
+    pub(crate) fn unasked(&self, host: &str) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = hosts.get_mut(host) {
+            entry.probing_since = None;
         }
     }
 
@@ -87,7 +97,7 @@ impl Breakers {
         }
         let entry = hosts.entry(host.to_owned()).or_default();
         entry.failures = entry.failures.saturating_add(1);
-        entry.probing = false;
+        entry.probing_since = None;
         if entry.failures >= OPENS_AFTER {
             entry.open_until = Some(now + STAYS_OPEN);
         }
@@ -128,6 +138,7 @@ mod tests {
 
         let later = start + STAYS_OPEN;
         assert_eq!(breakers.report(later)[0].state, BreakerState::HalfOpen);
+        let later = later + STAYS_OPEN * 3;
         assert!(breakers.admit("h:1", later).is_ok(), "one probe");
         assert!(breakers.admit("h:1", later).is_err(), "and only one");
         breakers.failed("h:1", later);

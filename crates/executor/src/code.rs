@@ -1,7 +1,6 @@
 //! Calls of code tools.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -40,7 +39,6 @@ pub(crate) async fn run(
         call_id: call_id.to_owned(),
         session: session.to_owned(),
         cancellation: cancellation.clone(),
-        progress: Arc::new(|_, _, _| {}),
     };
     let running = AssertUnwindSafe(tool.run(arguments, &context)).catch_unwind();
     let mut running = std::pin::pin!(running);

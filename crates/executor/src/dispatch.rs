@@ -25,7 +25,7 @@ pub trait Dispatch: Send + Sync {
     async fn dispatch(&self, call: PreparedCall<'_>) -> Dispatched;
 
     /// The policy that calls are under.
-    fn policy(&self) -> Policy;
+    fn policy(&self) -> &Policy;
 
     /// The hosts that failed lately.
     fn breakers(&self) -> Vec<crate::BreakerReport>;
@@ -64,6 +64,10 @@ pub enum Cut {
     TooLarge(usize),
     /// The connection ended before it did.
     BrokenOff,
+    /// The time was over before it was.
+    TimedOut,
+    /// It is compressed in a way that can't be read.
+    Unreadable,
 }
 
 /// A call that got no answer.

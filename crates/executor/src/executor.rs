@@ -8,13 +8,17 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 use toolcrib_definition::{Ctx, CtxField, Secrets};
 use toolcrib_registry::{Agent, Registry};
+use tracing::Instrument;
 
 use crate::dispatch::Dispatch;
 use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Begun, Pipeline};
 use crate::recorder::{Recorder, RecorderSettings};
+
+/// How long traces are waited for when calls took all the time there was.
+const LAST_FLUSH: Duration = Duration::from_secs(2);
 
 /// A call that a model asks for.
 #[derive(Debug, Clone)]
@@ -84,7 +88,8 @@ impl Executor {
     /// Runs one call to its end, also when the caller stops waiting for it.
     pub async fn call(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx, request: CallRequest) -> Outcome {
         let pipeline = self.pipeline(agent_id, agent, ctx);
-        self.run(pipeline, request, None).await
+        let begun = pipeline.begin(&request, None);
+        self.run(pipeline, begun, request.arguments).await
     }
 
     /// The catalog.
@@ -123,11 +128,14 @@ impl Executor {
     }
 
     /// Waits for the calls in flight to end and their traces to be written, at most `limit` long.
+    /// Tells whether they all did.
     pub async fn drain(&self, limit: Duration) -> bool {
+        let deadline = tokio::time::Instant::now() + limit;
         self.inner.running.close();
-        let ended = tokio::time::timeout(limit, self.inner.running.wait()).await.is_ok();
-        self.inner.recorder.flush().await;
-        ended
+        let ended = tokio::time::timeout_at(deadline, self.inner.running.wait()).await.is_ok();
+        let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+        // What has ended is written also when other calls took all the time there was.
+        ended & self.inner.recorder.flush(left.max(LAST_FLUSH)).await
     }
 
     pub(crate) fn pipeline(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx) -> Arc<Pipeline> {
@@ -144,15 +152,16 @@ impl Executor {
     }
 
     /// Runs a call on a task of its own, so that it ends with a trace also when nobody waits.
-    pub(crate) async fn run(&self, pipeline: Arc<Pipeline>, request: CallRequest, place: Option<Value>) -> Outcome {
-        let (tool, call_id) = (request.tool.clone(), request.call_id.clone());
+    pub(crate) async fn run(&self, pipeline: Arc<Pipeline>, begun: Begun, arguments: Value) -> Outcome {
+        let spare = begun.spare();
+        let span = tracing::debug_span!("executor.call.run", agent = %pipeline.agent_id);
         let task = {
             let pipeline = Arc::clone(&pipeline);
-            self.inner.running.spawn(async move { pipeline.call(request, place).await })
+            self.inner.running.spawn(async move { pipeline.call(begun, arguments).await }.instrument(span))
         };
         match task.await {
             Ok(outcome) => outcome,
-            Err(error) => pipeline.failed(&tool, call_id, &error.to_string()),
+            Err(error) => pipeline.failed(spare, &error.to_string()),
         }
     }
 }

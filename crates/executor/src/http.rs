@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::Instant;
 use toolcrib_definition::{EffectMode, RenderedRequest};
 use toolcrib_egress::{
-    Client, Completeness, EgressError, Inbound, Outbound, Policy, SendFailure, Sent, Target, Timings,
+    Client, Completeness, EgressError, Inbound, Outbound, Phase, Policy, SendFailure, Sent, Target, Timings,
 };
 
 use crate::breaker::{BreakerReport, Breakers};
@@ -31,9 +31,9 @@ impl HttpDispatch {
 
     async fn send(&self, outbound: &Outbound, effect: EffectMode, deadline: Instant) -> Result<Inbound, SendFailure> {
         match effect {
-            EffectMode::Idempotent => self.client.read(outbound.clone(), deadline).await,
+            EffectMode::Idempotent => self.client.read(outbound, deadline).await,
             EffectMode::AtMostOnce | EffectMode::Transactional => {
-                self.client.connect(&outbound.target, deadline).await?.send(outbound.clone()).await
+                self.client.connect(&outbound.target, deadline).await?.send(outbound).await
             }
         }
     }
@@ -42,9 +42,11 @@ impl HttpDispatch {
     async fn send_with_retries(&self, outbound: &Outbound, call: PreparedCall<'_>, host: &str) -> (Sending, u32) {
         let effect = call.definition.effect();
         let mut sends = 0;
+        let mut last = None;
         loop {
             if let Err(pause) = self.breakers.admit(host, Instant::now()) {
-                return (Sending::Paused(pause.as_secs().max(1)), sends);
+                let paused = Sending::Paused(pause.as_secs().max(1));
+                return (last.map_or(paused, Sending::Done), sends);
             }
             sends += 1;
             let result = self.send(outbound, effect, call.deadline).await;
@@ -61,7 +63,10 @@ impl HttpDispatch {
             };
             let wait = wait.filter(|wait| Instant::now() + *wait < call.deadline);
             match wait {
-                Some(wait) if self.budget.spend() => tokio::time::sleep(wait).await,
+                Some(wait) if self.budget.spend() => {
+                    tokio::time::sleep(wait).await;
+                    last = Some(result);
+                }
                 _ => return (Sending::Done(result), sends),
             }
         }
@@ -74,8 +79,9 @@ impl HttpDispatch {
             Ok(inbound) if matches!(inbound.status.as_u16(), 502..=504) => self.breakers.failed(host, Instant::now()),
             Ok(_) => self.breakers.succeeded(host),
             Err(failure) => match &failure.error {
-                EgressError::Blocked(_) | EgressError::Request { .. } | EgressError::Encoding { .. } => {}
-                EgressError::Timeout { phase: toolcrib_egress::Phase::Queue, .. } => {}
+                EgressError::Blocked(_)
+                | EgressError::Request { .. }
+                | EgressError::Timeout { phase: Phase::Queue, .. } => self.breakers.unasked(host),
                 _ => self.breakers.failed(host, Instant::now()),
             },
         }
@@ -120,13 +126,14 @@ impl Dispatch for HttpDispatch {
             Sending::Done(Err(failure)) => {
                 let mut told = failure_of(&failure.error, failure.sent);
                 told.reason = told.reason.map(|reason| call.request.scrub(&reason).into_owned());
-                Dispatched { result: Err(told), timings: Timings::default(), sends }
+                told.message = call.request.scrub(&told.message).into_owned().into();
+                Dispatched { result: Err(told), timings: failure.timings, sends }
             }
         }
     }
 
-    fn policy(&self) -> Policy {
-        self.client.policy().clone()
+    fn policy(&self) -> &Policy {
+        self.client.policy()
     }
 
     fn breakers(&self) -> Vec<BreakerReport> {
@@ -153,16 +160,24 @@ fn outbound_of(request: &RenderedRequest, target: Target) -> Result<Outbound, Eg
 /// Takes the answer over. Bytes that are not UTF-8 are replaced, and a secret of the request that
 /// the upstream repeats is masked before anybody reads it.
 fn answer_of(inbound: Inbound, request: &RenderedRequest) -> UpstreamAnswer {
-    let header = |name| inbound.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let scrubbed = |text: Cow<'_, str>| request.scrub(&text).into_owned();
+    let Inbound { status, headers, body, completeness, .. } = inbound;
+    let scrubbed = |text: String| match request.scrub(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => clean,
+    };
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let header = |name| headers.get(name).map(|value| lossy(value.as_bytes()));
+    let body = String::from_utf8(body).unwrap_or_else(|error| lossy(error.as_bytes()));
     UpstreamAnswer {
-        status: inbound.status.as_u16(),
+        status: status.as_u16(),
         location: header(LOCATION).map(scrubbed),
         content_type: header(CONTENT_TYPE).map(scrubbed),
-        body: scrubbed(String::from_utf8_lossy(&inbound.body)),
-        cut: match inbound.completeness {
+        body: scrubbed(body),
+        cut: match completeness {
             Completeness::Whole => None,
             Completeness::BrokenOff => Some(Cut::BrokenOff),
+            Completeness::TimedOut => Some(Cut::TimedOut),
+            Completeness::Unreadable => Some(Cut::Unreadable),
             Completeness::OverBound(bytes) => Some(Cut::TooLarge(bytes)),
         },
     }

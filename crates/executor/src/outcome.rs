@@ -1,12 +1,10 @@
 //! What a call came to.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use toolcrib_definition::Attachment;
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The tool answered.
     Ok,
@@ -44,7 +42,7 @@ impl Status {
 }
 
 /// What a call came to. There is always one, and never a bare string.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Outcome {
     /// The stable key of the call.
     pub call_id: String,
@@ -55,7 +53,6 @@ pub struct Outcome {
     /// Exactly what the model should read.
     pub result: Value,
     /// Set when the turn ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub halt: Option<HaltOutcome>,
     /// For the person, never for the model.
     pub attachments: Vec<Attachment>,
@@ -66,7 +63,7 @@ pub struct Outcome {
 }
 
 /// The end of a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HaltOutcome {
     /// What is published, unless the model already streamed a lead-in.
     pub say: Option<String>,
@@ -92,6 +89,8 @@ pub const CALL_CODES: &[(&str, &str)] = &[
     ("call.paused", "The host failed repeatedly, and calls to it are paused for a moment."),
     ("call.too_large", "The answer is larger than the bound."),
     ("call.broken_off", "The answer broke off before its end."),
+    ("call.body_timeout", "The answer began in time and did not end in time."),
+    ("call.unreadable", "The answer is compressed in a way that can't be read."),
     ("call.evidence", "The ids of the result could not be recorded."),
     ("call.internal", "Toolcrib itself failed; the log says why."),
 ];

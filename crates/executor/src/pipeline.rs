@@ -1,20 +1,23 @@
 //! The way of one call.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolcrib_definition::json::{kind_of, parse};
 use toolcrib_definition::{
-    Answer, Approval, Ctx, Definition, EffectMode, RenderError, RenderInput, RenderedRequest, Shaped,
+    Answer, Approval, Ctx, Definition, EffectMode, Extract, RenderError, RenderInput, RenderedRequest, Shaped,
 };
 use toolcrib_registry::{Agent, Entry, RegisteredCodeTool, Snapshot};
+use toolcrib_store::time_ordered_id;
 
 use crate::code::{self, CodeFailure};
 use crate::dispatch::{Cut, DispatchFailure, FailureKind, PreparedCall, UpstreamAnswer};
 use crate::events::EventKind;
 use crate::executor::{CallRequest, Inner};
+use crate::metrics::Metrics;
 use crate::outcome::{HaltOutcome, Outcome, Status, error_result};
 use crate::trace::TraceBuilder;
 
@@ -27,6 +30,12 @@ pub(crate) struct Pipeline {
     pub(crate) ctx: Ctx,
     pub(crate) session: String,
 }
+
+/// What the model reads beside the failure of a call that may have happened all the same.
+const IN_DOUBT: &str = "; it may have taken effect all the same, so don't repeat it blindly";
+
+/// How much the model reads of a body that is not whole, in characters.
+const MAX_CUT_BODY: usize = 2_000;
 
 /// How a call ended, before it is an outcome.
 struct Ended {
@@ -44,35 +53,123 @@ impl Ended {
     }
 }
 
+/// What is settled of a call before it runs: however it ends, it ends under these names.
+pub(crate) struct Begun {
+    call_id: String,
+    trace_id: String,
+    tool: String,
+    origin: &'static str,
+    effect: EffectMode,
+    trace: TraceBuilder,
+    /// How many calls of the batch have ended, counted up by each that ends.
+    ended: Option<Arc<AtomicUsize>>,
+}
+
+impl Begun {
+    /// The same call with a trace that holds nothing yet, for an end that the call itself can't tell.
+    pub(crate) fn spare(&self) -> Self {
+        Self {
+            call_id: self.call_id.clone(),
+            trace_id: self.trace_id.clone(),
+            tool: self.tool.clone(),
+            origin: self.origin,
+            effect: self.effect,
+            trace: self.trace.emptied(),
+            ended: self.ended.clone(),
+        }
+    }
+
+    /// The same call as one of a batch whose ends are counted.
+    pub(crate) fn in_batch(self, ended: Arc<AtomicUsize>) -> Self {
+        // The clock of a call starts when it gets its slot.
+        Self { ended: Some(ended), trace: self.trace.restarted(), ..self }
+    }
+}
+
+/// Counts a call as running until it is dropped, also by a panic.
+struct InFlight<'a>(&'a Metrics);
+
+impl<'a> InFlight<'a> {
+    fn enter(metrics: &'a Metrics) -> Self {
+        metrics.in_flight.inc();
+        Self(metrics)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}
+
 impl Pipeline {
-    /// Runs one call. `place` says where in a batch it stands, for the trace.
-    pub(crate) async fn call(&self, request: CallRequest, place: Option<Value>) -> Outcome {
+    /// Gives a call its names and begins its trace. `place` says where in a batch it stands.
+    pub(crate) fn begin(&self, request: &CallRequest, place: Option<Value>) -> Begun {
         let store = self.inner.registry.store();
-        let mut trace = TraceBuilder::new(store.clock().now_ms());
-        let trace_id = store.randomness().hex();
-        let call_id = request.call_id.unwrap_or_else(|| format!("call_{}", &store.randomness().hex()[..24]));
+        let trace_id = time_ordered_id(store.clock().as_ref(), store.randomness().as_ref());
+        let call_id = request.call_id.clone().unwrap_or_else(|| format!("call_{trace_id}"));
         let entry = self.snapshot.tool(&request.tool);
         let origin = entry.map_or("none", |entry| entry.origin().as_str());
+        let effect = entry.map_or(EffectMode::Idempotent, |entry| entry.effect());
+        let mut trace = TraceBuilder::new(store.clock().now_ms());
         trace.put("origin", origin.into());
         trace.arguments(&request.arguments);
         if let Some(place) = place {
             trace.put("batch", place);
         }
-        self.inner.metrics.in_flight.inc();
+        Begun { call_id, trace_id, tool: request.tool.clone(), origin, effect, trace, ended: None }
+    }
+
+    /// Runs one call to its end.
+    pub(crate) async fn call(&self, mut begun: Begun, arguments: Value) -> Outcome {
+        let _in_flight = InFlight::enter(&self.inner.metrics);
         self.publish(
             EventKind::CallStarted,
-            || json!({ "call_id": call_id, "tool": request.tool, "trace_id": trace_id }),
+            || json!({ "call_id": begun.call_id, "tool": begun.tool, "trace_id": begun.trace_id }),
         );
-
-        let ended = match self.resolve(entry, &request.tool) {
-            Ok(entry) => self.checked(entry, request.arguments, &call_id, &mut trace).await,
+        let ended = match self.resolve(&begun.tool) {
+            Ok(entry) => self.checked(entry, arguments, &begun.call_id, &mut begun.trace).await,
             Err(ended) => *ended,
         };
+        self.finish(begun, ended)
+    }
 
-        let outcome = self.outcome(ended, &request.tool, call_id, trace_id, &mut trace);
-        let seconds = trace.elapsed_ms() / 1e3;
-        self.inner.metrics.in_flight.dec();
-        self.inner.metrics.called(outcome.status, origin, seconds);
+    /// The outcome of a call that is not run.
+    pub(crate) fn skipped(&self, begun: Begun, code: &'static str, message: String) -> Outcome {
+        self.finish(begun, Ended::error(Status::Skipped, code, message, None))
+    }
+
+    /// The outcome of a call whose own task failed: a fault of ours, and never one of the server.
+    pub(crate) fn failed(&self, begun: Begun, reason: &str) -> Outcome {
+        tracing::error!(tool = %begun.tool, reason, "a call failed inside");
+        let (status, message) = match begun.effect {
+            EffectMode::AtMostOnce => (Status::InDoubt, format!("the call failed inside Toolcrib{IN_DOUBT}")),
+            _ => (Status::Error, "the call failed inside Toolcrib".to_owned()),
+        };
+        self.finish(begun, Ended::error(status, "call.internal", message, Some(reason.to_owned())))
+    }
+
+    /// Metrics, trace, event and outcome: the end of every call.
+    fn finish(&self, begun: Begun, ended: Ended) -> Outcome {
+        let Begun { call_id, trace_id, tool, origin, mut trace, ended: batch, .. } = begun;
+        if let Some(batch) = batch {
+            trace.put("ended_as", (batch.fetch_add(1, Ordering::SeqCst) + 1).into());
+        }
+        if let Some((code, reason)) = &ended.error {
+            trace.error(code, reason.as_deref());
+        }
+        let elapsed = trace.elapsed_ms();
+        let outcome = Outcome {
+            call_id,
+            tool,
+            status: ended.status,
+            result: ended.result,
+            halt: ended.halt,
+            attachments: ended.attachments,
+            trace_id,
+            duration_ms: elapsed.round() as u64,
+        };
+        self.inner.metrics.called(outcome.status, origin, elapsed / 1e3);
         self.inner.recorder.record(trace.finish(&outcome, &self.agent_id, &self.session));
         self.publish(EventKind::CallFinished, || {
             json!({
@@ -88,9 +185,9 @@ impl Pipeline {
 
     /// Resolve, and allowed. The model is told the same of a tool that is not there and of one that
     /// the agent may not use.
-    fn resolve<'s>(&self, entry: Option<&'s Arc<Entry>>, name: &str) -> Result<&'s Arc<Entry>, Box<Ended>> {
+    fn resolve(&self, name: &str) -> Result<&Arc<Entry>, Box<Ended>> {
         let message = || format!("there is no tool {name:?} that this agent may use");
-        match entry {
+        match self.snapshot.tool(name) {
             None => Err(Box::new(Ended::error(Status::Error, "call.unknown_tool", message(), None))),
             Some(entry) if !self.agent.allows(entry) => {
                 let reason = format!("the agent {} may not use it", self.agent_id);
@@ -148,7 +245,8 @@ impl Pipeline {
         trace.phase("render", rendering);
         trace.request(&request);
 
-        let timeout = definition.timeout.map_or(self.agent.limits.tool_timeout, |s| Duration::from_secs(u64::from(s)));
+        let timeout =
+            definition.timeout.map_or(self.agent.limits().tool_timeout, |s| Duration::from_secs(u64::from(s)));
         let deadline = Instant::now() + timeout;
         let dispatched = self.inner.dispatch.dispatch(PreparedCall { definition, request: &request, deadline }).await;
         trace.timings(dispatched.timings);
@@ -186,8 +284,8 @@ impl Pipeline {
         let shaping = Instant::now();
         let success = (200..300).contains(&answer.status);
         let effect = definition.effect();
-        if let Some(cut) = answer.cut.filter(|_| success) {
-            return cut_answer(effect, &answer, cut);
+        if let Some(cut) = answer.cut.filter(|_| success && definition.extract != Extract::Status) {
+            return cut_answer(definition, &answer, cut);
         }
         let location = answer.location.as_deref();
         let shaped = definition.shape(Answer { status: answer.status, location, body: &answer.body });
@@ -196,18 +294,31 @@ impl Pipeline {
             trace.put("evidence", json!({ "kind": evidence.kind, "ids": shaped.evidence_ids }));
             if !self.session.is_empty() {
                 let store = self.inner.registry.store();
-                if let Err(error) = store.record_evidence(&self.session, &evidence.kind, &shaped.evidence_ids).await {
+                if let Err(error) =
+                    store.record_evidence(&self.session, &self.agent_id, &evidence.kind, &shaped.evidence_ids).await
+                {
                     tracing::error!(error = %error, "evidence could not be recorded");
-                    let message = "evidence processing failed: the ids could not be recorded";
-                    return Ended::error(Status::Error, "call.evidence", message, Some(error.to_string()));
+                    let reason = Some(error.to_string());
+                    if effect == EffectMode::Idempotent {
+                        let message = "evidence processing failed: the ids could not be recorded";
+                        return Ended::error(Status::Error, "call.evidence", message, reason);
+                    }
+                    // What happened is not called an error; its ids can't be cited, and the trace says why.
+                    trace.error("call.evidence", reason.as_deref());
                 }
             }
         }
         let status = status_of(effect, answer.status, &shaped);
         let error = matches!(status, Status::Error | Status::InDoubt).then_some(("call.tool", None));
+        let mut result = shaped.result;
+        if status == Status::InDoubt
+            && let Some(object) = result.as_object_mut()
+        {
+            object.insert("note".to_owned(), IN_DOUBT.trim_start_matches("; ").into());
+        }
         Ended {
             status,
-            result: shaped.result,
+            result,
             halt: shaped.halt.map(|halt| HaltOutcome { say: halt.say }),
             attachments: shaped.attachments,
             error,
@@ -230,7 +341,7 @@ impl Pipeline {
                 Status::Error
             }
             FailureKind::InDoubt if effect == EffectMode::AtMostOnce => {
-                message.push_str("; it may have taken effect all the same, so don't repeat it blindly");
+                message.push_str(IN_DOUBT);
                 Status::InDoubt
             }
             FailureKind::InDoubt | FailureKind::NotSent => Status::Error,
@@ -246,7 +357,7 @@ impl Pipeline {
         trace: &mut TraceBuilder,
     ) -> Ended {
         let running = Instant::now();
-        let deadline = running + self.agent.limits.tool_timeout;
+        let deadline = running + self.agent.limits().tool_timeout;
         let result = code::run(tool, arguments, &self.ctx, call_id, &self.session, deadline).await;
         trace.phase("run", running);
         let failure = match result {
@@ -267,59 +378,6 @@ impl Pipeline {
         }
     }
 
-    fn outcome(
-        &self,
-        ended: Ended,
-        tool: &str,
-        call_id: String,
-        trace_id: String,
-        trace: &mut TraceBuilder,
-    ) -> Outcome {
-        if let Some((code, reason)) = &ended.error {
-            trace.error(code, reason.as_deref());
-        }
-        Outcome {
-            call_id,
-            tool: tool.to_owned(),
-            status: ended.status,
-            result: ended.result,
-            halt: ended.halt,
-            attachments: ended.attachments,
-            trace_id,
-            duration_ms: trace.elapsed_ms().round() as u64,
-        }
-    }
-
-    /// The outcome of a call that is not run.
-    pub(crate) fn skipped(&self, request: &CallRequest, code: &'static str, message: String, place: Value) -> Outcome {
-        let store = self.inner.registry.store();
-        let mut trace = TraceBuilder::new(store.clock().now_ms());
-        trace.arguments(&request.arguments);
-        trace.put("batch", place);
-        let call_id = request.call_id.clone().unwrap_or_else(|| format!("call_{}", &store.randomness().hex()[..24]));
-        let ended = Ended::error(Status::Skipped, code, message, None);
-        let outcome = self.outcome(ended, &request.tool, call_id, store.randomness().hex(), &mut trace);
-        self.inner.metrics.called(outcome.status, "none", 0.0);
-        self.inner.recorder.record(trace.finish(&outcome, &self.agent_id, &self.session));
-        outcome
-    }
-
-    /// The outcome of a call whose own task failed: a fault of ours, never a panic of the server.
-    pub(crate) fn failed(&self, tool: &str, call_id: Option<String>, reason: &str) -> Outcome {
-        tracing::error!(tool, reason, "a call failed inside");
-        let store = self.inner.registry.store();
-        let mut trace = TraceBuilder::new(store.clock().now_ms());
-        let ended = Ended::error(
-            Status::InDoubt,
-            "call.internal",
-            "the call failed inside Toolcrib; it may have taken effect",
-            Some(reason.to_owned()),
-        );
-        let outcome = self.outcome(ended, tool, call_id.unwrap_or_default(), store.randomness().hex(), &mut trace);
-        self.inner.recorder.record(trace.finish(&outcome, &self.agent_id, &self.session));
-        outcome
-    }
-
     fn publish(&self, kind: EventKind, data: impl FnOnce() -> Value) {
         self.inner.events.publish(kind, Some(&self.agent_id), || {
             let mut data = data();
@@ -331,7 +389,7 @@ impl Pipeline {
 }
 
 /// Arguments as an object, or as the JSON text of one.
-fn read_arguments(arguments: Value) -> Result<Map<String, Value>, String> {
+pub(crate) fn read_arguments(arguments: Value) -> Result<Map<String, Value>, String> {
     let value = match arguments {
         Value::String(text) if text.trim().is_empty() => Value::Null,
         Value::String(text) => {
@@ -348,22 +406,22 @@ fn read_arguments(arguments: Value) -> Result<Map<String, Value>, String> {
 
 /// A 2xx whose body is not whole. It was a success all the same: an effect that happened is not
 /// called an error, and a read that can't be trusted is.
-fn cut_answer(effect: EffectMode, answer: &UpstreamAnswer, cut: Cut) -> Ended {
+fn cut_answer(definition: &Definition, answer: &UpstreamAnswer, cut: Cut) -> Ended {
+    let bytes = answer.body.len();
     let (code, words) = match cut {
-        Cut::TooLarge(bytes) => ("call.too_large", format!("the response is larger than {bytes} bytes")),
-        Cut::BrokenOff => ("call.broken_off", format!("the response broke off after {} bytes", answer.body.len())),
+        Cut::TooLarge(bound) => ("call.too_large", format!("the response is larger than {bound} bytes")),
+        Cut::BrokenOff => ("call.broken_off", format!("the response broke off after {bytes} bytes")),
+        Cut::TimedOut => ("call.body_timeout", format!("the response did not end in time; {bytes} bytes came")),
+        Cut::Unreadable => ("call.unreadable", "the response is compressed in a way that can't be read".to_owned()),
     };
-    if effect == EffectMode::Idempotent {
+    if definition.effect() == EffectMode::Idempotent {
         return Ended::error(Status::Error, code, words, None);
     }
-    let shown: String = answer.body.chars().take(2_000).collect();
-    Ended {
-        status: Status::Ok,
-        result: json!({ "status": answer.status, "truncated": words, "body": shown }),
-        halt: None,
-        attachments: Vec::new(),
-        error: None,
+    let mut result = json!({ "status": answer.status, "truncated": words });
+    if definition.extract == Extract::BodyRaw && definition.evidence.is_none() {
+        result["body"] = answer.body.chars().take(MAX_CUT_BODY).collect::<String>().into();
     }
+    Ended { status: Status::Ok, result, halt: None, attachments: Vec::new(), error: None }
 }
 
 /// The status of an answered call. For a call that may happen only once, an answer that does not say

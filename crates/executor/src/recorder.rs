@@ -12,6 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use toolcrib_store::{Retention, Store, TraceRow};
 
+use crate::trace::FinishedTrace;
+
 use crate::events::{EventKind, Events};
 use crate::metrics::Metrics;
 
@@ -43,8 +45,8 @@ impl Default for RecorderSettings {
 const BATCH: usize = 512;
 /// How often old traces are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
-/// Tries at a batch before its traces are counted as failed.
-const TRIES: u32 = 5;
+/// The longest wait between two tries at a batch.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The handle to the task that writes traces. Cloning is cheap.
 #[derive(Clone)]
@@ -57,7 +59,7 @@ pub struct Recorder {
 }
 
 enum Message {
-    Trace(Box<TraceRow>),
+    Trace(Box<FinishedTrace>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -78,24 +80,32 @@ impl Recorder {
         Self { sender, waiting_bytes, queue_bytes, metrics, events }
     }
 
-    pub(crate) fn record(&self, trace: TraceRow) {
-        let bytes = trace.document.len();
+    pub(crate) fn record(&self, trace: FinishedTrace) {
+        let bytes = trace.weight;
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::SeqCst) + bytes;
-        if waiting > self.queue_bytes || self.sender.try_send(Message::Trace(Box::new(trace))).is_err() {
-            self.waiting_bytes.fetch_sub(bytes, Ordering::SeqCst);
-            self.metrics.trace_dropped();
-            let lost = self.metrics.traces_lost();
-            self.events.publish(EventKind::TracesLost, None, || json!({ "reason": "queue_full", "lost": lost }));
-        }
+        let reason = if waiting > self.queue_bytes {
+            "queue_full"
+        } else {
+            match self.sender.try_send(Message::Trace(Box::new(trace))) {
+                Ok(()) => return,
+                Err(mpsc::error::TrySendError::Full(_)) => "queue_full",
+                Err(mpsc::error::TrySendError::Closed(_)) => "recorder_ended",
+            }
+        };
+        self.waiting_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        self.metrics.trace_dropped();
+        let lost = self.metrics.traces_lost();
+        self.events.publish(EventKind::TracesLost, None, || json!({ "reason": reason, "lost": lost }));
     }
 
-    /// Waits until every trace that was recorded before is written or counted as failed.
-    pub async fn flush(&self) {
-        let (done, waiting) = oneshot::channel();
-        if self.sender.send(Message::Flush(done)).await.is_ok() {
-            // An error means that the task has ended, and then nothing waits.
-            let _ = waiting.await;
-        }
+    /// Waits until every trace that was recorded before is written or counted as failed, at most
+    /// `limit` long. Tells whether it was.
+    pub async fn flush(&self, limit: Duration) -> bool {
+        let flushing = async {
+            let (done, waiting) = oneshot::channel();
+            self.sender.send(Message::Flush(done)).await.is_ok() && waiting.await.is_ok()
+        };
+        tokio::time::timeout(limit, flushing).await.unwrap_or(false)
     }
 }
 
@@ -132,15 +142,20 @@ impl Writer {
                     Ok(_) => {}
                 }
             }
+            let mut weight = 0;
             let mut traces = Vec::with_capacity(messages.len());
             let mut waiting = Vec::new();
             for message in messages.drain(..) {
                 match message {
-                    Message::Trace(trace) => traces.push(*trace),
+                    Message::Trace(trace) => {
+                        weight += trace.weight;
+                        traces.push(trace.into_row());
+                    }
                     Message::Flush(done) => waiting.push(done),
                 }
             }
             self.write(&traces).await;
+            self.waiting_bytes.fetch_sub(weight, Ordering::SeqCst);
             for done in waiting {
                 let _ = done.send(());
             }
@@ -151,13 +166,18 @@ impl Writer {
         if traces.is_empty() {
             return;
         }
-        let mut tries = 0;
+        let mut tries: u32 = 0;
         loop {
-            tries += 1;
+            tries = tries.saturating_add(1);
             match self.store.insert_traces(traces).await {
                 Ok(()) => break,
-                Err(error) if error.retryable() && tries < TRIES => {
-                    tokio::time::sleep(self.settings.interval * tries).await;
+                // Nothing is given up while it may still be written: the queue holds what comes meanwhile,
+                // and says so when it is full.
+                Err(error) if error.retryable() => {
+                    if tries == 1 {
+                        tracing::warn!(error = %error, traces = traces.len(), "traces wait for the database");
+                    }
+                    tokio::time::sleep((self.settings.interval * tries).min(LONGEST_WAIT)).await;
                 }
                 Err(error) => {
                     self.metrics.traces_refused(traces.len());
@@ -168,15 +188,24 @@ impl Writer {
                 }
             }
         }
-        let bytes = traces.iter().map(|trace| trace.document.len()).sum();
-        self.waiting_bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 
     async fn purge(&self) {
-        match self.store.purge_traces(self.settings.retention).await {
-            Ok(0) => {}
-            Ok(removed) => tracing::info!(traces = removed, "old traces removed"),
-            Err(error) => tracing::warn!(error = %error, "old traces could not be removed"),
+        let mut removed = 0;
+        loop {
+            match self.store.purge_traces(self.settings.retention).await {
+                Ok(0) => break,
+                Ok(more) => removed += more,
+                Err(error) => {
+                    tracing::warn!(error = %error, "old traces could not be removed");
+                    break;
+                }
+            }
+            // Between two parts, whoever waits for the database gets it.
+            tokio::task::yield_now().await;
+        }
+        if removed > 0 {
+            tracing::info!(traces = removed, "old traces removed");
         }
     }
 }

@@ -12,6 +12,21 @@ use crate::outcome::Outcome;
 /// How much of a value a trace keeps, in bytes of its JSON text.
 const MAX_VALUE: usize = 16 << 10;
 
+/// A finished trace that is not yet text: that is made off the path of the call.
+pub(crate) struct FinishedTrace {
+    row: TraceRow,
+    document: Map<String, Value>,
+    /// Roughly how many bytes it holds.
+    pub(crate) weight: usize,
+}
+
+impl FinishedTrace {
+    /// The row, with its document as text.
+    pub(crate) fn into_row(self) -> TraceRow {
+        TraceRow { document: Value::Object(self.document).to_string(), ..self.row }
+    }
+}
+
 /// What is gathered of a call while it runs. No secret ever enters: requests come masked, answers
 /// scrubbed.
 pub(crate) struct TraceBuilder {
@@ -20,11 +35,29 @@ pub(crate) struct TraceBuilder {
     phases: Vec<(&'static str, f64)>,
     pub(crate) parts: Map<String, Value>,
     pub(crate) blocked: Option<Blocked>,
+    weight: usize,
 }
 
 impl TraceBuilder {
     pub(crate) fn new(started_at: i64) -> Self {
-        Self { started_at, started: Instant::now(), phases: Vec::new(), parts: Map::new(), blocked: None }
+        Self {
+            started_at,
+            started: Instant::now(),
+            phases: Vec::new(),
+            parts: Map::new(),
+            blocked: None,
+            weight: 1_024,
+        }
+    }
+
+    /// A trace with the same clock that holds nothing yet.
+    pub(crate) fn emptied(&self) -> Self {
+        Self { started: self.started, ..Self::new(self.started_at) }
+    }
+
+    /// The same trace, with its clock started anew.
+    pub(crate) fn restarted(self) -> Self {
+        Self { started: Instant::now(), ..self }
     }
 
     /// How long the call has run, in ms.
@@ -52,21 +85,41 @@ impl TraceBuilder {
     }
 
     pub(crate) fn arguments(&mut self, arguments: &Value) {
-        self.put("arguments", bounded(arguments));
+        let value = self.bounded(arguments);
+        self.put("arguments", value);
     }
 
+    /// A value as it is, or the beginning of its JSON text when that is too long.
+    fn bounded(&mut self, value: &Value) -> Value {
+        let (value, bytes) = bounded(value);
+        self.weight += bytes;
+        value
+    }
+
+    fn bounded_text(&mut self, text: &str) -> Value {
+        self.weight += text.len().min(MAX_VALUE);
+        cut(text)
+    }
+
+    /// Keeps a request with its secrets masked.
     pub(crate) fn request(&mut self, request: &RenderedRequest) {
-        self.put("request", shown_request(request));
+        let headers: Vec<Value> =
+            request.headers.iter().map(|header| json!({ "name": header.name, "value": cut(&header.masked) })).collect();
+        let body = request.body.as_ref().map(|body| self.bounded_text(body));
+        let shown =
+            json!({ "method": request.method.as_str(), "url": cut(&request.url), "headers": headers, "body": body });
+        self.put("request", shown);
     }
 
     pub(crate) fn answer(&mut self, answer: &UpstreamAnswer) {
+        let body = self.bounded_text(&answer.body);
         self.put(
             "response",
             json!({
                 "status": answer.status,
                 "content_type": answer.content_type,
                 "location": answer.location,
-                "body": bounded(&Value::from(answer.body.as_str())),
+                "body": body,
                 "body_bytes": answer.body.len(),
                 "complete": answer.cut.is_none(),
             }),
@@ -77,8 +130,9 @@ impl TraceBuilder {
         self.put("error", json!({ "code": code, "reason": reason }));
     }
 
-    /// The row of the finished call.
-    pub(crate) fn finish(self, outcome: &Outcome, agent: &str, session: &str) -> TraceRow {
+    /// The trace of the finished call.
+    pub(crate) fn finish(mut self, outcome: &Outcome, agent: &str, session: &str) -> FinishedTrace {
+        let result = self.bounded(&outcome.result);
         let mut document = Map::new();
         document.insert("id".into(), outcome.trace_id.as_str().into());
         document.insert("session".into(), session.into());
@@ -91,7 +145,7 @@ impl TraceBuilder {
         let phases = self.phases.iter().map(|(name, ms)| ((*name).to_owned(), json!((ms * 1e3).round() / 1e3)));
         document.insert("phases_ms".into(), Value::Object(phases.collect()));
         document.extend(self.parts);
-        document.insert("result".into(), bounded(&outcome.result));
+        document.insert("result".into(), result);
         if let Some(halt) = &outcome.halt {
             document.insert("halt".into(), json!({ "say": halt.say }));
         }
@@ -101,7 +155,7 @@ impl TraceBuilder {
                 json!({ "code": blocked.reason.code(), "subject": blocked.subject, "detail": blocked.detail }),
             );
         }
-        TraceRow {
+        let row = TraceRow {
             id: outcome.trace_id.clone(),
             session: session.to_owned(),
             agent: agent.to_owned(),
@@ -111,32 +165,28 @@ impl TraceBuilder {
             blocked: self.blocked.map(|blocked| blocked.reason.code().to_owned()),
             started_at: self.started_at,
             duration_ms: i64::try_from(outcome.duration_ms).unwrap_or(i64::MAX),
-            document: Value::Object(document).to_string(),
+            document: String::new(),
+        };
+        FinishedTrace { row, document, weight: self.weight }
+    }
+}
+
+/// A value that is short enough, or the beginning of its JSON text; and how many bytes that is.
+fn bounded(value: &Value) -> (Value, usize) {
+    match value {
+        Value::String(text) => (cut(text), text.len().min(MAX_VALUE)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => (value.clone(), 32),
+        Value::Array(_) | Value::Object(_) => {
+            let text = value.to_string();
+            if text.len() <= MAX_VALUE { (value.clone(), text.len()) } else { (cut(&text), MAX_VALUE) }
         }
     }
 }
 
-/// A request with its secrets masked.
-pub(crate) fn shown_request(request: &RenderedRequest) -> Value {
-    let headers: Vec<Value> =
-        request.headers.iter().map(|header| json!({ "name": header.name, "value": header.masked })).collect();
-    json!({
-        "method": request.method.as_str(),
-        "url": request.url,
-        "headers": headers,
-        "body": request.body.as_ref().map(|body| bounded(&Value::from(body.as_str()))),
-    })
-}
-
-/// A value as it is, or the beginning of its JSON text when that is too long.
-fn bounded(value: &Value) -> Value {
-    let text = match value {
-        Value::String(text) if text.len() <= MAX_VALUE => return value.clone(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+/// A text, or its beginning with its length in bytes.
+fn cut(text: &str) -> Value {
     if text.len() <= MAX_VALUE {
-        return value.clone();
+        return text.into();
     }
     let end = (0..=MAX_VALUE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     json!({ "cut": &text[..end], "bytes": text.len() })

@@ -63,18 +63,12 @@ impl Default for Limits {
 /// Each list has three states: absent means all, empty means none, names mean those.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Agent {
-    /// For people.
-    pub description: Option<String>,
-    /// The tools it may use.
-    pub tools_allow: Option<Vec<String>>,
-    /// The groups whose tools it may use, united with `tools_allow`.
-    pub tools_allow_groups: Option<Vec<String>>,
-    /// The tools it may never use.
-    pub tools_deny: Vec<String>,
-    /// Tools that it may use and is not shown at first.
-    pub tools_deferred: Vec<String>,
-    /// Limits of its calls.
-    pub limits: Limits,
+    description: Option<String>,
+    tools_allow: Option<Vec<String>>,
+    tools_allow_groups: Option<Vec<String>>,
+    tools_deny: Vec<String>,
+    tools_deferred: Vec<String>,
+    limits: Limits,
     lookup: Lookup,
 }
 
@@ -96,7 +90,7 @@ impl Agent {
     /// ```
     /// use toolcrib_registry::Agent;
     /// let agent = Agent::from_json(&serde_json::json!({"tools_allow_groups": ["catalog"]})).unwrap();
-    /// assert_eq!(agent.tools_allow, None);
+    /// assert_eq!(agent.tools_allow(), None);
     /// ```
     ///
     /// # Errors
@@ -105,6 +99,31 @@ impl Agent {
         let mut reader = Reader { problems: Vec::new() };
         let agent = reader.agent(value);
         if reader.problems.is_empty() { Ok(agent) } else { Err(Problems::from_iter(reader.problems)) }
+    }
+
+    /// The tools it may use.
+    pub fn tools_allow(&self) -> Option<&[String]> {
+        self.tools_allow.as_deref()
+    }
+
+    /// The groups whose tools it may use, united with the allowed tools.
+    pub fn tools_allow_groups(&self) -> Option<&[String]> {
+        self.tools_allow_groups.as_deref()
+    }
+
+    /// The tools it may never use.
+    pub fn tools_deny(&self) -> &[String] {
+        &self.tools_deny
+    }
+
+    /// Tools that it may use and is not shown at first.
+    pub fn tools_deferred(&self) -> &[String] {
+        &self.tools_deferred
+    }
+
+    /// Limits of its calls.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The profile with every default written out.

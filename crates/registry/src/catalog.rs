@@ -83,20 +83,15 @@ impl Snapshot {
         self.agents.iter().map(|(id, agent)| (id.as_ref(), agent))
     }
 
-    /// The tools an agent is shown, in the order of their names.
-    pub fn offered<'a>(&'a self, agent: &'a Agent) -> Vec<&'a Arc<Entry>> {
-        self.allowed(agent).into_iter().filter(|tool| agent.offers(tool)).collect()
-    }
-
     /// The tools an agent may use, in the order of their names. What it costs grows with the lists of
     /// the agent, and with the catalog only when both lists are absent.
     pub fn allowed<'a>(&'a self, agent: &'a Agent) -> Vec<&'a Arc<Entry>> {
-        let (allow, groups) = (&agent.tools_allow, &agent.tools_allow_groups);
+        let (allow, groups) = (agent.tools_allow(), agent.tools_allow_groups());
         if allow.is_none() && groups.is_none() {
             return self.tools.values().filter(|tool| agent.allows(tool)).collect();
         }
-        let in_groups = groups.iter().flatten().filter_map(|group| self.groups.get(group.as_str())).flatten();
-        let named = allow.iter().flatten().map(String::as_str);
+        let in_groups = groups.into_iter().flatten().filter_map(|group| self.groups.get(group.as_str())).flatten();
+        let named = allow.into_iter().flatten().map(String::as_str);
         let mut names: Vec<&str> = in_groups.map(AsRef::as_ref).chain(named).collect();
         names.sort_unstable();
         names.dedup();
@@ -119,7 +114,7 @@ impl Snapshot {
     }
 
     pub(crate) fn set_revision(&mut self, revision: Revision) {
-        self.revision = self.revision.max(revision);
+        self.revision = revision;
     }
 
     pub(crate) fn put_tool(&mut self, entry: Entry) {

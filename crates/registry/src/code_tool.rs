@@ -1,7 +1,5 @@
 //! Tools written in Rust.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -41,9 +39,6 @@ pub trait CodeTool: Send + Sync + 'static {
 #[error("{0}")]
 pub struct CodeToolError(pub String);
 
-/// Tells how far a call has come: a part, the whole when it is known, and words.
-pub type Progress = Arc<dyn Fn(f64, Option<f64>, &str) + Send + Sync>;
-
 /// What a code tool is given beside its arguments.
 #[derive(Clone)]
 pub struct CallContext {
@@ -53,10 +48,8 @@ pub struct CallContext {
     pub call_id: String,
     /// The session.
     pub session: String,
-    /// Cancelled when nobody waits for the result any more.
+    /// Cancelled when the time of the call is over; the tool has a moment to end.
     pub cancellation: CancellationToken,
-    /// Where to tell how far the call has come.
-    pub progress: Progress,
 }
 
 impl std::fmt::Debug for CallContext {
@@ -109,6 +102,10 @@ impl RegisteredCodeTool {
         let name = T::NAME.parse().map_err(bad_name)?;
         if T::DESCRIPTION.trim().is_empty() {
             return Err(wrong("/description", ProblemCode::Description, "the description is blank".to_owned()));
+        }
+        if T::EFFECT == EffectMode::Transactional {
+            let message = "a transactional tool needs the ledger, which this version does not have".to_owned();
+            return Err(wrong("/effect", ProblemCode::Effect, message));
         }
         let parameters = Parameters::from_schema(&schema_of::<T::Arguments>()).map_err(refuse)?;
         Ok(Self {

@@ -33,6 +33,7 @@ impl Origin {
 pub struct Entry {
     name: ToolName,
     group: Option<Box<str>>,
+    tags: Box<[Box<str>]>,
     body: Body,
 }
 
@@ -43,13 +44,19 @@ enum Body {
 
 impl Entry {
     pub(crate) fn code(tool: Arc<RegisteredCodeTool>) -> Self {
-        Self { name: tool.name().clone(), group: tool.group().map(Into::into), body: Body::Code(tool) }
+        Self {
+            name: tool.name().clone(),
+            group: tool.group().map(Into::into),
+            tags: Box::default(),
+            body: Body::Code(tool),
+        }
     }
 
     pub(crate) fn data(definition: &Definition, json: &str, revision: Revision, version: i64, updated_at: i64) -> Self {
         Self {
             name: definition.name.clone(),
             group: definition.group.as_deref().map(Into::into),
+            tags: definition.tags.iter().map(|tag| tag.as_str().into()).collect(),
             body: Body::Data { json: json.into(), revision, version, updated_at, read: OnceLock::new() },
         }
     }
@@ -62,6 +69,11 @@ impl Entry {
     /// The group.
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
+    }
+
+    /// The free labels.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.tags.iter().map(AsRef::as_ref)
     }
 
     /// Where it comes from.

@@ -5,7 +5,6 @@ use toolcrib_store::StoreError;
 
 /// A change of the catalog that was refused, or a catalog that can't be opened.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RegistryError {
     /// The rows could not be read or written.
     #[error(transparent)]
@@ -43,6 +42,17 @@ pub const REGISTRY_CODES: &[(&str, &str)] = &[
 ];
 
 impl RegistryError {
+    /// Whether the same change may succeed a moment later.
+    pub fn retryable(&self) -> bool {
+        match self {
+            RegistryError::Store(error) => error.retryable(),
+            RegistryError::ShadowsCode { .. }
+            | RegistryError::CodeTool { .. }
+            | RegistryError::SameName { .. }
+            | RegistryError::Profile(_) => false,
+        }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {

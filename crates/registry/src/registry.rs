@@ -191,6 +191,8 @@ impl Registry {
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let _one_at_a_time = self.refreshing.lock().await;
         let known = self.snapshot.load_full();
+        // Rows above this revision are another refresh's: the snapshot never claims to show more than
+        // it read.
         let revision = self.store.revision().await?;
         if revision == known.revision() {
             return Ok(());
@@ -198,17 +200,15 @@ impl Registry {
         let mut next = Snapshot::clone(&known);
         let mut since = known.revision();
         loop {
-            let rows = self.store.tools_changed_since(since, ROWS_AT_ONCE).await?;
+            let rows = self.store.tools_changed(since, revision, ROWS_AT_ONCE).await?;
             let Some(last) = rows.last() else { break };
             since = last.revision;
-            next.set_revision(since);
             let read = read_rows(&rows);
             for (row, definition) in rows.iter().zip(read) {
                 self.apply_tool(&mut next, row, definition);
             }
         }
-        for row in self.store.agents_changed_since(known.revision()).await? {
-            next.set_revision(row.revision);
+        for row in self.store.agents_changed(known.revision(), revision).await? {
             apply_agent(&mut next, &row);
         }
         next.set_revision(revision);

@@ -142,6 +142,15 @@ impl Index {
             });
             list.shrink_to_fit();
         }
+        let postings = &mut self.postings;
+        self.terms.retain(|_, term| !postings[*term as usize].is_empty());
+        // Numbers are given anew, so that words which are gone leave nothing behind.
+        let mut packed = Vec::with_capacity(self.terms.len());
+        for term in self.terms.values_mut() {
+            packed.push(std::mem::take(&mut postings[*term as usize]));
+            *term = u32::try_from(packed.len() - 1).unwrap_or(u32::MAX);
+        }
+        self.postings = packed;
         for document in self.by_name.values_mut() {
             *document = moved[*document as usize];
         }
