@@ -1,7 +1,8 @@
 //! The tools of an agent, in the format of its provider.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_definition::ProviderFormat;
@@ -9,11 +10,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::agents::not_found;
 use crate::auth::{Access, Principal};
+use crate::extract::{Path, Query};
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 
 /// Which format is wanted.
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
     /// openai, openai-responses, anthropic, gemini, bedrock or mcp; openai when left out
     format: Option<String>,

@@ -1,7 +1,8 @@
 //! Agents: who may use what.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
+
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -12,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
 use crate::body::JsonBody;
+use crate::extract::Path;
 use crate::forecast::agent_warnings;
 use crate::problem::{ApiError, ProblemBody};
 use crate::revision::{etag, expectation};
@@ -54,7 +56,7 @@ pub(crate) fn not_found(id: &str) -> ApiError {
 #[utoipa::path(get, path = "/v1/agents", tag = "agents", security(("token" = [])),
     responses((status = 200, body = AgentList)))]
 pub(crate) async fn list(State(state): State<ApiState>, principal: Principal) -> Result<Json<AgentList>, ApiError> {
-    principal.may(Access::ReadCatalog)?;
+    principal.may(Access::ReadAgents)?;
     let snapshot = state.registry().snapshot();
     let agents = snapshot.agents().filter(|(id, _)| principal.sees_agent(id)).map(|(id, agent)| AgentBody {
         id: id.to_owned(),
@@ -73,7 +75,7 @@ pub(crate) async fn read(
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    principal.may(Access::ReadCatalog)?;
+    principal.may(Access::ReadAgents)?;
     principal.may_use_agent(&id)?;
     let snapshot = state.registry().snapshot();
     let agent = snapshot.agent(&id).ok_or_else(|| not_found(&id))?;

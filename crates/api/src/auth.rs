@@ -5,7 +5,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use toolcrib_store::Role;
+use toolcrib_store::{Role, TokenRow};
 
 use crate::problem::ApiError;
 use crate::state::ApiState;
@@ -19,13 +19,19 @@ pub struct Principal {
     pub role: Role,
     /// The agents they may use; none means all.
     pub agents: Option<Vec<String>>,
+    /// The id of the token, when it came with one.
+    pub(crate) token_id: Option<String>,
 }
+
+/// A request came with a token that is not good. Addresses that need none answer all the same.
+#[derive(Clone, Copy)]
+struct BadToken;
 
 impl Principal {
     /// Somebody on this machine who can read the database file anyway: the command line working on
     /// it without a server. No request from the network can become this.
     pub fn local() -> Self {
-        Self { name: "local".to_owned(), role: Role::Admin, agents: None }
+        Self { name: "local".to_owned(), role: Role::Admin, agents: None, token_id: None }
     }
 }
 
@@ -34,9 +40,11 @@ impl Principal {
 pub(crate) enum Access {
     ReadCatalog,
     WriteCatalog,
+    ReadAgents,
     ListAgentTools,
     Call,
     ReadTraces,
+    FollowEvents,
     Observe,
     ManageTokens,
 }
@@ -47,20 +55,30 @@ impl Access {
             (Role::Admin, _) => true,
             (Role::Operator, access) => access != Access::ManageTokens,
             (Role::Caller, access) => matches!(access, Access::Call | Access::ListAgentTools),
-            (Role::Auditor, access) => {
-                matches!(access, Access::ReadCatalog | Access::ListAgentTools | Access::ReadTraces | Access::Observe)
+            (Role::Auditor, access) => !matches!(access, Access::WriteCatalog | Access::Call | Access::ManageTokens),
+        }
+    }
+
+    /// Whether a token that is bound to agents can be good for it: what is each agent's own.
+    fn is_of_one_agent(self) -> bool {
+        match self {
+            Access::ReadAgents | Access::ListAgentTools | Access::Call | Access::ReadTraces | Access::FollowEvents => {
+                true
             }
+            Access::ReadCatalog | Access::WriteCatalog | Access::Observe | Access::ManageTokens => false,
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Access::ReadCatalog => "read tools and agents",
+            Access::ReadCatalog => "read the catalog",
+            Access::ReadAgents => "read agents",
+            Access::FollowEvents => "follow events",
             Access::WriteCatalog => "change tools and agents",
             Access::ListAgentTools => "list an agent's tools",
             Access::Call => "call tools",
             Access::ReadTraces => "read traces",
-            Access::Observe => "read events, metrics and doctor",
+            Access::Observe => "read metrics and doctor",
             Access::ManageTokens => "manage tokens",
         }
     }
@@ -68,11 +86,13 @@ impl Access {
 
 impl Principal {
     pub(crate) fn may(&self, access: Access) -> Result<(), ApiError> {
-        if access.allows(self.role) {
-            Ok(())
-        } else {
-            Err(ApiError::Forbidden { role: self.role.as_str(), what: access.words() })
+        if !access.allows(self.role) {
+            return Err(ApiError::Forbidden { role: self.role.as_str(), what: access.words() });
         }
+        if self.agents.is_some() && !access.is_of_one_agent() {
+            return Err(ApiError::Bound { what: access.words() });
+        }
+        Ok(())
     }
 
     pub(crate) fn may_use_agent(&self, agent: &str) -> Result<(), ApiError> {
@@ -93,10 +113,15 @@ pub(crate) async fn authenticate(State(state): State<ApiState>, mut request: Req
             let (scheme, token) = text.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-        let Some(row) = token.and_then(|token| state.tokens.find(token)) else {
-            return ApiError::TokenInvalid.into_response();
-        };
-        request.extensions_mut().insert(Principal { name: row.name, role: row.role, agents: row.agents });
+        match token.and_then(|token| state.tokens.find(token)) {
+            Some(row) => {
+                let TokenRow { id, name, role, agents, .. } = row;
+                request.extensions_mut().insert(Principal { name, role, agents, token_id: Some(id) });
+            }
+            None => {
+                request.extensions_mut().insert(BadToken);
+            }
+        }
     }
     next.run(request).await
 }
@@ -105,6 +130,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
-        parts.extensions.get::<Principal>().cloned().ok_or_else(|| ApiError::TokenMissing.into_response())
+        let missing = || match parts.extensions.get::<BadToken>() {
+            Some(BadToken) => ApiError::TokenInvalid.into_response(),
+            None => ApiError::TokenMissing.into_response(),
+        };
+        parts.extensions.get::<Principal>().cloned().ok_or_else(missing)
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
+
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,11 +15,16 @@ use utoipa::ToSchema;
 use crate::agents::not_found;
 use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, Keys};
+use crate::extract::Path;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 
 /// The longest key of a call, in characters.
 const MAX_CALL_ID: usize = 128;
+/// The longest value of a context field, in bytes.
+const MAX_CTX: usize = 4_096;
+/// The longest name a call may give for a tool, in bytes; none of ours is longer than 64.
+const MAX_TOOL_NAME: usize = 128;
 /// Calls in one batch.
 const MAX_BATCH: usize = 1_000;
 
@@ -107,11 +113,19 @@ pub(crate) async fn call(
 }
 
 pub(crate) fn ctx_of(value: Option<Value>) -> Result<Ctx, ApiError> {
-    Ctx::from_json(&value.unwrap_or(Value::Null)).map_err(|problems| ApiError::Ctx(problems.under("/ctx")))
+    let value = value.unwrap_or(Value::Null);
+    let long = |value: &Value| value.as_str().is_some_and(|text| text.len() > MAX_CTX);
+    if let Some((key, _)) = value.as_object().into_iter().flatten().find(|(_, value)| long(value)) {
+        return Err(ApiError::Request(format!("ctx.{key} is longer than {MAX_CTX} bytes")));
+    }
+    Ctx::from_json(&value).map_err(|problems| ApiError::Ctx(problems.under("/ctx")))
 }
 
 fn request_of(keys: &mut Keys) -> Result<CallRequest, ApiError> {
     let tool = keys.text("tool")?.ok_or_else(|| ApiError::Request("a call needs a tool".to_owned()))?;
+    if tool.len() > MAX_TOOL_NAME {
+        return Err(ApiError::Request(format!("a tool's name is at most {MAX_TOOL_NAME} bytes")));
+    }
     let call_id = keys.text("call_id")?;
     if let Some(id) = &call_id {
         let visible = id.bytes().all(|b| b.is_ascii_graphic());

@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
-use toolcrib_store::TraceFilter;
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
 use crate::forecast::{agent_warnings, warnings_for};
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
+use crate::traces::FLUSH;
 
 /// How many tools are looked at for warnings; a catalog that is larger says so.
 const MAX_TOOLS: usize = 2_000;
@@ -86,16 +86,8 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         find("warning", "doctor.partial", "catalog", message);
     }
     let store = state.registry().store();
-    state.executor.recorder().flush().await;
-    let since = Some(store.clock().now_ms() - BLOCKS_SINCE);
-    let failed = TraceFilter { status: Some("error".into()), since, ..TraceFilter::default() };
-    let mut seen = std::collections::BTreeMap::<(String, String), usize>::new();
-    for row in store.traces(&failed, None, 500).await?.items {
-        if let Some(code) = row.blocked {
-            *seen.entry((row.tool, code)).or_default() += 1;
-        }
-    }
-    for ((tool, code), count) in seen {
+    state.executor.recorder().flush(FLUSH).await;
+    for (tool, code, count) in store.blocked_calls(store.clock().now_ms() - BLOCKS_SINCE).await? {
         let message = format!("the egress policy blocked {count} call(s) of the last day; the traces say what and why");
         find("warning", &code, &tool, message);
     }

@@ -24,14 +24,18 @@ pub(crate) async fn follow(
     State(state): State<ApiState>,
     principal: Principal,
 ) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, ApiError> {
-    principal.may(Access::Observe)?;
+    principal.may(Access::FollowEvents)?;
     let receiver = state.executor.events().subscribe();
-    let stream = unfold((receiver, state.shutdown.clone(), principal), |(mut receiver, shutdown, principal)| async {
+    let stream = unfold((receiver, state, principal), |(mut receiver, state, principal)| async {
         loop {
             let received = tokio::select! {
-                () = shutdown.cancelled() => return None,
+                () = state.shutdown.cancelled() => return None,
                 received = receiver.recv() => received,
             };
+            // A token that was revoked meanwhile is shown nothing more.
+            if principal.token_id.as_ref().is_some_and(|id| !state.tokens.is_good(id)) {
+                return None;
+            }
             let event = match received {
                 Ok(event) if !visible(&event, &principal) => continue,
                 Ok(event) => {
@@ -43,7 +47,7 @@ pub(crate) async fn follow(
                 }
                 Err(RecvError::Closed) => return None,
             };
-            return Some((Ok(event), (receiver, shutdown, principal)));
+            return Some((Ok(event), (receiver, state, principal)));
         }
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))

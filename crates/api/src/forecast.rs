@@ -31,9 +31,9 @@ pub(crate) fn warnings_for(state: &ApiState, definition: &Definition) -> Vec<Str
 pub(crate) fn agent_warnings(snapshot: &Snapshot, agent: &Agent) -> Vec<String> {
     let mut warnings = Vec::new();
     for (list, names) in [
-        ("tools_allow", agent.tools_allow.as_deref().unwrap_or_default()),
-        ("tools_deny", &agent.tools_deny),
-        ("tools_deferred", &agent.tools_deferred),
+        ("tools_allow", agent.tools_allow().unwrap_or_default()),
+        ("tools_deny", agent.tools_deny()),
+        ("tools_deferred", agent.tools_deferred()),
     ] {
         for name in names {
             match snapshot.tool(name) {
@@ -45,7 +45,7 @@ pub(crate) fn agent_warnings(snapshot: &Snapshot, agent: &Agent) -> Vec<String> 
             }
         }
     }
-    for group in agent.tools_allow_groups.iter().flatten() {
+    for group in agent.tools_allow_groups().into_iter().flatten() {
         if !snapshot.groups().any(|(known, _)| known == group) {
             warnings.push(format!("tools_allow_groups names {group:?}, and no tool is in that group"));
         }

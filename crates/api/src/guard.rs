@@ -18,6 +18,9 @@ pub(crate) async fn loopback_only(request: Request, next: Next) -> Response {
 }
 
 fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+    if headers.get_all(HOST).iter().count() > 1 {
+        return Err(ApiError::Request("a request names one Host".to_owned()));
+    }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable").to_owned());
     let host = text(HOST).or_else(|| uri.authority().map(ToString::to_string)).unwrap_or_default();
     if !is_loopback(&host) {

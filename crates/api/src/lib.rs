@@ -42,6 +42,7 @@ mod calls;
 mod docs_page;
 mod doctor;
 mod events;
+mod extract;
 mod forecast;
 mod guard;
 mod health;

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
-use toolcrib_definition::{Definition, Expanded, Manifest, Problems};
+use toolcrib_definition::{Definition, Manifest, Problem, ProblemCode, Problems};
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
-use crate::body::{JsonBody, ManifestBody};
+use crate::body::ManifestBody;
 use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
@@ -71,23 +71,10 @@ pub(crate) async fn import(
     ManifestBody(body): ManifestBody,
 ) -> Result<Json<ImportBody>, ApiError> {
     principal.may(Access::WriteCatalog)?;
-    let expanded = expand(&state, &body)?;
-    let mut errors: Vec<ImportError> = errors_of(&expanded);
-    let mut tools = expanded.tools;
-    tools.retain(|tool| {
-        let shadows = state.registry().is_code(tool.name.as_str());
-        if shadows {
-            let tool = tool.name.to_string();
-            let message = format!("the name {tool} belongs to a tool compiled into the program [tool.shadows_code]");
-            errors.push(ImportError { tool, message, problems: Problems::default() });
-        }
-        !shadows
-    });
-    let mut warnings = expanded.warnings;
-    warnings.extend(tools.iter().flat_map(|tool| warnings_for(&state, tool)));
+    let Checked { version, tools, errors, warnings } = check(&state, body, true).await?;
     let imported = state.registry().put_tools(&tools, &principal.name).await?;
     Ok(Json(ImportBody {
-        version: expanded.version,
+        version,
         created: imported.created,
         updated: imported.updated,
         unchanged: imported.unchanged,
@@ -103,26 +90,29 @@ pub(crate) async fn import(
 pub(crate) async fn validate(
     State(state): State<ApiState>,
     principal: Principal,
-    JsonBody(body): JsonBody,
+    ManifestBody(body): ManifestBody,
 ) -> Result<Json<ValidationBody>, ApiError> {
     principal.may(Access::ReadCatalog)?;
     if body.get("tools").is_some() || body.get("defaults").is_some() {
-        return Ok(Json(match expand(&state, &body) {
-            Ok(expanded) => ValidationBody {
-                valid: expanded.errors.is_empty(),
+        // What a manifest reads of the environment may stand in a message, so who may not write gets none.
+        let may_read_environment = principal.may(Access::WriteCatalog).is_ok();
+        return Ok(Json(match check(&state, body, may_read_environment).await {
+            Ok(checked) => ValidationBody {
+                valid: checked.errors.is_empty(),
                 problems: Problems::default(),
-                warnings: expanded.tools.iter().flat_map(|tool| warnings_for(&state, tool)).collect(),
+                warnings: checked.warnings,
                 normalized: None,
-                tools: Some(expanded.tools.iter().map(|tool| tool.name.to_string()).collect()),
-                errors: Some(errors_of(&expanded)),
+                tools: Some(checked.tools.iter().map(|tool| tool.name.to_string()).collect()),
+                errors: Some(checked.errors),
             },
             Err(ApiError::Manifest(error)) => invalid(error.0),
             Err(other) => return Err(other),
         }));
     }
     Ok(Json(match Definition::from_value(&body) {
+        Ok(definition) if state.registry().is_code(definition.name.as_str()) => invalid(shadows("/name", &definition)),
         Ok(definition) => ValidationBody {
-            valid: !state.registry().is_code(definition.name.as_str()),
+            valid: true,
             problems: Problems::default(),
             warnings: warnings_for(&state, &definition),
             normalized: Some(definition.to_json()),
@@ -137,18 +127,39 @@ fn invalid(problems: Problems) -> ValidationBody {
     ValidationBody { valid: false, problems, warnings: Vec::new(), normalized: None, tools: None, errors: None }
 }
 
-fn expand(state: &ApiState, body: &Value) -> Result<Expanded, ApiError> {
-    let manifest = Manifest::from_value(body).map_err(ApiError::Manifest)?;
-    let secrets = state.secrets();
-    let environment = |name: &str| (state.environment)(name);
-    Ok(manifest.expand(&environment, &|name| secrets.secret(name).is_some()))
+fn shadows(pointer: &str, definition: &Definition) -> Problems {
+    let message = format!("the name {} belongs to a tool compiled into the program; choose another", definition.name);
+    Problems::from_iter([Problem { pointer: pointer.to_owned(), code: ProblemCode::ShadowsCode, message }])
 }
 
-fn errors_of(expanded: &Expanded) -> Vec<ImportError> {
-    let error = |error: &toolcrib_definition::ToolError| ImportError {
-        tool: error.tool.clone(),
-        message: error.problems.to_string(),
-        problems: error.problems.clone(),
-    };
-    expanded.errors.iter().map(error).collect()
+/// A manifest against everything that an import asks.
+struct Checked {
+    version: u64,
+    tools: Vec<Definition>,
+    errors: Vec<ImportError>,
+    warnings: Vec<String>,
+}
+
+/// Checks a manifest, which may be large, away from the threads that serve others.
+async fn check(state: &ApiState, body: Value, with_environment: bool) -> Result<Checked, ApiError> {
+    let state = state.clone();
+    tokio::task::spawn_blocking(move || {
+        let manifest = Manifest::from_value(&body).map_err(ApiError::Manifest)?;
+        let secrets = state.secrets();
+        let environment = |name: &str| (state.environment)(name).filter(|_| with_environment);
+        let expanded = manifest.expand(&environment, &|name| secrets.secret(name).is_some());
+        let mut errors: Vec<ImportError> = expanded.errors.into_iter().map(|e| left_out(e.tool, e.problems)).collect();
+        let (shadowing, tools): (Vec<_>, Vec<_>) =
+            expanded.tools.into_iter().partition(|tool| state.registry().is_code(tool.name.as_str()));
+        errors.extend(shadowing.iter().map(|tool| left_out(tool.name.to_string(), shadows("/tools", tool))));
+        let mut warnings = expanded.warnings;
+        warnings.extend(tools.iter().flat_map(|tool| warnings_for(&state, tool)));
+        Ok(Checked { version: expanded.version, tools, errors, warnings })
+    })
+    .await
+    .map_err(|_| ApiError::Internal)?
+}
+
+fn left_out(tool: String, problems: Problems) -> ImportError {
+    ImportError { tool, message: problems.to_string(), problems }
 }

@@ -26,6 +26,8 @@ pub(crate) enum ApiError {
     TokenInvalid,
     #[error("the role {role} may not {what}")]
     Forbidden { role: &'static str, what: &'static str },
+    #[error("the token is bound to agents, and may not {what}: that concerns all of them")]
+    Bound { what: &'static str },
     #[error("the token is not good for the agent {agent:?}")]
     AgentForbidden { agent: String },
     #[error("the body is {0}")]
@@ -46,7 +48,7 @@ pub(crate) enum ApiError {
     Manifest(ManifestError),
     #[error("the ctx has {} problem(s)", .0.len())]
     Ctx(Problems),
-    #[error("If-Match is a revision in quotes, such as \"42\", and this is {0:?}")]
+    #[error("If-Match is * or a revision in quotes, such as \"42\", and If-None-Match is *; this is {0:?}")]
     IfMatch(String),
     #[error("the server is for this machine only, and the request names the host {0:?}")]
     Host(String),
@@ -68,7 +70,7 @@ pub const API_CODES: &[(&str, &str)] = &[
     ("auth.missing", "The request has no token."),
     ("auth.invalid", "The token is unknown, expired or revoked."),
     ("auth.forbidden", "The role of the token does not allow this."),
-    ("auth.agent", "The token is bound to other agents."),
+    ("auth.agent", "The token is bound to agents, and this is of another agent or of all."),
     ("json.syntax", "A text is not JSON; the message says where."),
     ("json.not_utf8", "A text is not UTF-8."),
     ("json.duplicate_key", "An object has a key twice."),
@@ -132,7 +134,7 @@ impl ApiError {
             ApiError::TokenMissing => "auth.missing",
             ApiError::TokenInvalid => "auth.invalid",
             ApiError::Forbidden { .. } => "auth.forbidden",
-            ApiError::AgentForbidden { .. } => "auth.agent",
+            ApiError::AgentForbidden { .. } | ApiError::Bound { .. } => "auth.agent",
             ApiError::Json(error) => error.code(),
             ApiError::MediaType(_) => "http.media_type",
             ApiError::TooLarge { .. } => "http.body_too_large",
@@ -156,9 +158,11 @@ impl ApiError {
             ApiError::NotFound { .. } | ApiError::NoRoute => StatusCode::NOT_FOUND,
             ApiError::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             ApiError::TokenMissing | ApiError::TokenInvalid => StatusCode::UNAUTHORIZED,
-            ApiError::Forbidden { .. } | ApiError::AgentForbidden { .. } | ApiError::Host(_) | ApiError::Origin(_) => {
-                StatusCode::FORBIDDEN
-            }
+            ApiError::Forbidden { .. }
+            | ApiError::AgentForbidden { .. }
+            | ApiError::Bound { .. }
+            | ApiError::Host(_)
+            | ApiError::Origin(_) => StatusCode::FORBIDDEN,
             ApiError::Json(_) | ApiError::BodyBroken | ApiError::Request(_) | ApiError::IfMatch(_) => {
                 StatusCode::BAD_REQUEST
             }
@@ -185,7 +189,7 @@ impl ApiError {
     fn retryable(&self) -> bool {
         match self {
             ApiError::BodyTimeout { .. } | ApiError::BodyBroken => true,
-            ApiError::Registry(RegistryError::Store(error)) => error.retryable(),
+            ApiError::Registry(error) => error.retryable(),
             _ => false,
         }
     }
@@ -194,14 +198,16 @@ impl ApiError {
 fn registry_status(error: &RegistryError) -> StatusCode {
     match error {
         RegistryError::Store(error) => match error {
-            StoreError::StaleRevision { .. } => StatusCode::PRECONDITION_FAILED,
+            StoreError::StaleRevision { .. } | StoreError::Missing { .. } => StatusCode::PRECONDITION_FAILED,
             StoreError::Full => StatusCode::INSUFFICIENT_STORAGE,
             StoreError::Busy | StoreError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+            StoreError::Corrupt | StoreError::BadRow { .. } | StoreError::Migration { .. } => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         },
         RegistryError::ShadowsCode { .. } => StatusCode::CONFLICT,
         RegistryError::Profile(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+        RegistryError::CodeTool { .. } | RegistryError::SameName { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -209,7 +215,11 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();
         if status.is_server_error() {
-            tracing::error!(code = self.code(), error = %self, "api.request.failed");
+            let reason = match &self {
+                ApiError::Registry(RegistryError::Store(error)) => error.reason(),
+                _ => None,
+            };
+            tracing::error!(code = self.code(), error = %self, reason, "api.request.failed");
         }
         let body = ProblemBody {
             kind: format!("/docs#{}", self.code()),

@@ -9,11 +9,14 @@ use crate::problem::ApiError;
 /// What the preconditions of a write say (RFC 9110, section 13).
 pub(crate) fn expectation(headers: &HeaderMap) -> Result<Expect, ApiError> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("unreadable"));
-    if text(IF_NONE_MATCH).is_some_and(|value| value.trim() == "*") {
-        return Ok(Expect::Absent);
+    match text(IF_NONE_MATCH).map(str::trim) {
+        None => {}
+        Some("*") => return Ok(Expect::Absent),
+        Some(other) => return Err(ApiError::IfMatch(other.to_owned())),
     }
     match text(IF_MATCH).map(str::trim) {
-        None | Some("*") => Ok(Expect::Anything),
+        None => Ok(Expect::Anything),
+        Some("*") => Ok(Expect::Present),
         Some(value) => value
             .strip_prefix('"')
             .and_then(|rest| rest.strip_suffix('"'))

@@ -1,6 +1,6 @@
 //! Every address of the API.
 
-use axum::extract::{DefaultBodyLimit, Path, Request};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use crate::auth::authenticate;
 use crate::docs_page;
+use crate::extract::Path;
 use crate::guard::loopback_only;
 use crate::openapi;
 use crate::problem::ApiError;
@@ -33,7 +34,7 @@ pub enum Audience {
 
 /// The API as a router.
 pub fn router(state: ApiState, audience: Audience) -> Router {
-    let (router, openapi) = addresses().split_for_parts();
+    let (router, openapi) = parts();
     let document = openapi.clone();
     let page = docs_page::render(&openapi);
     let router = router
@@ -46,7 +47,7 @@ pub fn router(state: ApiState, audience: Audience) -> Router {
         .method_not_allowed_fallback(|request: Request| async move { ApiError::Method(request.method().to_string()) })
         .layer(from_fn_with_state(state.clone(), authenticate))
         .layer(DefaultBodyLimit::disable()) // Bodies are bounded where they are read.
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| ApiError::Internal.into_response()))
+        .layer(CatchPanicLayer::custom(panicked))
         .with_state(state);
     match audience {
         Audience::Loopback => router.layer(from_fn(loopback_only)),
@@ -56,7 +57,13 @@ pub fn router(state: ApiState, audience: Audience) -> Router {
 
 /// The OpenAPI document of the API.
 pub fn openapi_document() -> OpenApi {
-    addresses().split_for_parts().1
+    parts().1
+}
+
+fn parts() -> (Router<ApiState>, OpenApi) {
+    let (router, mut openapi) = addresses().split_for_parts();
+    openapi::describe_responses(&mut openapi);
+    (router, openapi)
 }
 
 fn addresses() -> OpenApiRouter<ApiState> {
@@ -90,6 +97,12 @@ fn named(name: &'static str) -> axum::routing::MethodRouter<ApiState> {
     get(move |state, principal| tools::read(state, principal, path()))
         .put(move |state, principal, headers, body| tools::write(state, principal, path(), headers, body))
         .delete(move |state, principal, headers| tools::delete(state, principal, path(), headers))
+}
+
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let words = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    tracing::error!(panic = words.unwrap_or("no words"), "api.request.panicked");
+    ApiError::Internal.into_response()
 }
 
 fn html(page: String) -> Response {

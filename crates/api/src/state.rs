@@ -69,7 +69,6 @@ impl ApiState {
             }
             if let Err(error) = self.registry().refresh().await {
                 tracing::warn!(error = %error, "registry.catalog.refresh failed");
-                continue;
             }
             if let Err(error) = self.tokens.refresh().await {
                 tracing::warn!(error = %error, "api.tokens.refresh failed");

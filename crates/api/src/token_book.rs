@@ -24,11 +24,23 @@ impl TokenBook {
     /// Takes over what changed in the rows.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         let mut known = self.known.lock().await;
-        let rows = self.store.tokens_changed_since(*known).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        *known = last.revision;
+        let revision = self.store.revision().await?;
+        let rows = self.store.tokens_changed(*known).await?;
+        if rows.is_empty() {
+            *known = revision;
+            return Ok(());
+        }
         let mut next = HashMap::clone(&self.by_hash.load());
         for row in rows {
+            let row = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    // It is good for nothing, so it is left out; the others are not held up by it.
+                    tracing::warn!(error = %error, "a token was left out");
+                    continue;
+                }
+            };
+            *known = (*known).max(row.revision);
             if row.revoked_at.is_some() {
                 next.remove(&row.hash);
             } else {
@@ -47,11 +59,18 @@ impl TokenBook {
         row.expires_at.is_none_or(|end| now < end).then_some(row)
     }
 
-    /// The good tokens, oldest first.
+    /// The tokens that were not revoked, oldest first; those that expired are among them.
     pub(crate) fn list(&self) -> Vec<TokenRow> {
         let mut rows: Vec<TokenRow> = self.by_hash.load().values().cloned().collect();
         rows.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         rows
+    }
+
+    /// Whether the token with this id is good now.
+    pub(crate) fn is_good(&self, id: &str) -> bool {
+        let now = self.store.clock().now_ms();
+        let good = |row: &TokenRow| row.id == id && row.expires_at.is_none_or(|end| now < end);
+        self.by_hash.load().values().any(good)
     }
 
     /// Whether there is no token that was not revoked.

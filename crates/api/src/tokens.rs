@@ -1,7 +1,8 @@
 //! API tokens.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
+
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, Keys};
+use crate::extract::Path;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolcrib_definition::Ctx;
@@ -14,9 +15,13 @@ use utoipa::ToSchema;
 use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, Keys};
 use crate::calls::{OutcomeBody, ctx_of};
+use crate::extract::Path;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 use crate::tools::not_found;
+
+/// Under this name tries stand in traces. It is no agent id, so no agent can have it.
+const TRY_AGENT: &str = "~try";
 
 /// What a try shows.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,10 +53,8 @@ pub(crate) async fn try_tool(
     let snapshot = state.registry().snapshot();
     let entry = snapshot.tool(&name).ok_or_else(|| not_found(&name))?;
     let preview = entry.as_data().map(|definition| {
-        let empty = Map::new();
-        let map = arguments.as_object().unwrap_or(&empty);
         let policy = state.executor.dispatch().policy();
-        Preview::of(definition, map, &ctx, state.secrets().as_ref(), &policy)
+        Preview::of(definition, arguments.clone(), &ctx, state.secrets().as_ref(), policy)
     });
     let (request, error) = match preview {
         None => (None, None),
@@ -68,5 +71,5 @@ pub(crate) async fn try_tool(
 /// A try is made by nobody's agent: the operator may use every tool.
 async fn call(state: &ApiState, name: &str, arguments: Value, ctx: Ctx) -> OutcomeBody {
     let agent = Arc::new(Agent::default());
-    state.executor.call("try", &agent, ctx, CallRequest::new(name, arguments)).await.into()
+    state.executor.call(TRY_AGENT, &agent, ctx, CallRequest::new(name, arguments)).await.into()
 }

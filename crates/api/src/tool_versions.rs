@@ -1,7 +1,8 @@
 //! The kept versions of a tool.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
+
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
@@ -10,6 +11,7 @@ use toolcrib_store::{Expect, VersionRow};
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
+use crate::extract::Path;
 use crate::problem::{ApiError, ProblemBody};
 use crate::revision::etag;
 use crate::state::ApiState;

@@ -1,7 +1,8 @@
 //! Tools: list, read, write, delete.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
+
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
 use crate::body::JsonBody;
+use crate::extract::{Path, Query};
 use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
 use crate::revision::{etag, expectation};
@@ -20,6 +22,7 @@ use crate::state::ApiState;
 
 /// Which tools are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ToolQuery {
     /// Words to search for; the best come first, and there is no next page
     q: Option<String>,
@@ -96,7 +99,7 @@ pub(crate) fn summary(entry: &Entry) -> ToolSummary {
         description: entry.view().map(|view| view.description.to_owned()).unwrap_or_default(),
         origin: entry.origin().as_str(),
         group: entry.group().map(str::to_owned),
-        tags: data.map(|definition| definition.tags.clone()).unwrap_or_default(),
+        tags: entry.tags().map(str::to_owned).collect(),
         method: data.map(|definition| definition.request.method.as_str()),
         effect: entry.effect().as_str(),
         revision: entry.revision().map(|revision| revision.0),
@@ -121,7 +124,7 @@ pub(crate) async fn list(
     let most = query.limit.unwrap_or(100).clamp(1, 500) as usize;
     let snapshot = state.registry().snapshot();
     let fits = |entry: &Entry| {
-        let tagged = |tag: &String| entry.as_data().is_some_and(|definition| definition.tags.contains(tag));
+        let tagged = |tag: &String| entry.tags().any(|known| known == tag);
         query.group.as_deref().is_none_or(|group| entry.group() == Some(group)) && query.tag.as_ref().is_none_or(tagged)
     };
     let total = snapshot.tool_count();

@@ -1,19 +1,27 @@
 //! Traces, and the ids a session may cite.
 
+use std::time::Duration;
+
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_definition::json;
+use toolcrib_definition::json::{self, MAX_DEPTH, ReadOptions};
 use toolcrib_store::{StoreError, TraceFilter, TraceRow};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
+use crate::extract::{Path, Query};
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 
+/// How long a reader waits for traces that are not yet written.
+pub(crate) const FLUSH: Duration = Duration::from_secs(2);
+
 /// Which traces are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct TraceQuery {
     /// Of this session (the chat_id)
     session: Option<String>,
@@ -67,6 +75,8 @@ pub(crate) struct EvidenceList {
 pub(crate) struct EvidenceBody {
     kind: String,
     id: String,
+    /// The agent that saw it last.
+    agent: String,
 }
 
 fn summary(row: TraceRow) -> TraceSummary {
@@ -87,13 +97,13 @@ pub(crate) async fn list(
     if let Some(agent) = &agent {
         principal.may_use_agent(agent)?;
     }
-    let filter = TraceFilter { session, agent, tool, status, since };
+    let agents = principal.agents.clone();
+    let filter = TraceFilter { session, agent, agents, tool, status, since };
     let most = limit.unwrap_or(100).clamp(1, 500);
     // What ended a moment ago may still wait to be written.
-    state.executor.recorder().flush().await;
+    state.executor.recorder().flush(FLUSH).await;
     let page = state.registry().store().traces(&filter, after.as_deref(), most).await?;
-    let seen = page.items.into_iter().filter(|row| principal.sees_agent(&row.agent));
-    Ok(Json(TraceList { traces: seen.map(summary).collect(), next: page.next }))
+    Ok(Json(TraceList { traces: page.items.into_iter().map(summary).collect(), next: page.next }))
 }
 
 /// Read a trace
@@ -105,11 +115,16 @@ pub(crate) async fn read(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     principal.may(Access::ReadTraces)?;
-    state.executor.recorder().flush().await;
+    state.executor.recorder().flush(FLUSH).await;
     let missing = || ApiError::NotFound { what: "trace", name: id.clone() };
     let row = state.registry().store().trace(&id).await?.ok_or_else(missing)?;
-    principal.may_use_agent(&row.agent)?;
-    let document = json::parse(row.document.as_bytes()).map_err(|error| StoreError::BadRow {
+    if !principal.sees_agent(&row.agent) {
+        // That there is such a trace is already more than the token may know.
+        return Err(missing());
+    }
+    // A trace holds values of any depth that was read, some levels down.
+    let options = ReadOptions { max_depth: 2 * MAX_DEPTH, ..ReadOptions::for_answers() };
+    let document = json::read(row.document.as_bytes(), options).map_err(|error| StoreError::BadRow {
         table: "traces",
         column: "document",
         key: id.clone(),
@@ -128,6 +143,7 @@ pub(crate) async fn evidence(
 ) -> Result<Json<EvidenceList>, ApiError> {
     principal.may(Access::ReadTraces)?;
     let found = state.registry().store().evidence(&session).await?;
-    let evidence = found.into_iter().map(|(kind, id)| EvidenceBody { kind, id }).collect();
+    let seen = found.into_iter().filter(|(_, _, agent)| principal.sees_agent(agent));
+    let evidence = seen.map(|(kind, id, agent)| EvidenceBody { kind, id, agent }).collect();
     Ok(Json(EvidenceList { session, evidence }))
 }

@@ -1,0 +1,12 @@
+//! The real router over a real SQLite file, with a small upstream on loopback.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod access;
+mod app;
+mod bad_input;
+mod calls;
+mod catalog;
+mod events;
+mod spec;
+mod storage;

@@ -1,0 +1,66 @@
+//! A database that is full, locked, or opened anew.
+
+use axum::body::Body;
+use http::{Method, StatusCode};
+use serde_json::json;
+use sqlx::Connection;
+
+use crate::app::{App, get_tool};
+
+pub async fn other_process(app: &App) -> sqlx::SqliteConnection {
+    let path = app.folder.path().join("test.db");
+    sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_locked_database_is_said_and_nothing_is_lost() {
+    let app = App::new().await;
+    app.agent("a", json!({})).await;
+    let mut other = other_process(&app).await;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let refused = app.put("/v1/tools/ping", get_tool("ping", "https://api.example.com")).await;
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "store.busy"));
+    assert_eq!(refused.json()["retryable"], true);
+    assert_eq!(app.get("/v1/tools").await.json()["total"], 1, "reading goes on");
+    let outcome = app.call("a", "read_clock", json!({})).await;
+    assert_eq!(outcome["status"], "ok", "calls go on");
+    sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+    app.tool(get_tool("ping", "https://api.example.com")).await;
+    assert!(app.executor.recorder().flush(std::time::Duration::from_secs(10)).await);
+    assert_eq!(app.trace(&outcome).await["status"], "ok", "the trace waited");
+    assert_eq!(app.executor.metrics().traces_lost(), 0);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_nothing_is_lost() {
+    let app = App::new().await;
+    app.tool(get_tool("ping", "https://api.example.com/0")).await;
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut other_process(&app).await).await.unwrap();
+    app.store.limit_pages(pages).await.unwrap();
+    let mut tool = get_tool("ping", "https://api.example.com/1");
+    tool["description"] = "x".repeat(200_000).into();
+    let refused = app.put("/v1/tools/ping", tool.clone()).await;
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::INSUFFICIENT_STORAGE, "store.full"));
+    let kept = app.get("/v1/tools/ping").await.json();
+    assert_eq!(kept["definition"]["request"]["url"], "https://api.example.com/0");
+    app.store.limit_pages(i64::from(i32::MAX)).await.unwrap();
+    app.tool(tool).await;
+    app.store.check_integrity().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_another_process_writes_is_taken_over() {
+    let app = App::new().await;
+    let location = toolcrib_store::Location::File(app.folder.path().join("test.db"));
+    let (clock, randomness) = (app.store.clock().clone(), app.store.randomness().clone());
+    let other = toolcrib_store::Store::open(&location, clock, randomness).await.unwrap();
+    let other = toolcrib_registry::Registry::builder(other).open().await.unwrap();
+    let tool = toolcrib_definition::Definition::from_value(&get_tool("ping", "https://api.example.com")).unwrap();
+    other.put_tool(&tool, toolcrib_store::Expect::Anything, "other").await.unwrap();
+    assert_eq!(app.get("/v1/tools/ping").await.status, StatusCode::NOT_FOUND);
+    app.executor.registry().refresh().await.unwrap();
+    assert_eq!(app.get("/v1/tools/ping").await.status, StatusCode::OK);
+    app.as_admin(Method::DELETE, "/v1/tools/ping", Body::empty()).await;
+    other.refresh().await.unwrap();
+    assert!(other.snapshot().tool("ping").is_none());
+}
