@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use toolcrib_store::Location;
@@ -14,7 +15,7 @@ use crate::{logging, quickstart, serve};
 
 /// Tools for LLM agents, served from rows.
 #[derive(Debug, Parser)]
-#[command(name = "toolcrib", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "toolcrib", version, max_term_width = 100)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -105,6 +106,9 @@ impl Cli {
             Command::Serve(_) => {
                 let config = global.load(bind)?.config;
                 logging::install(&config.log)?;
+                for name in config::unknown_variables() {
+                    tracing::warn!(variable = %name, "no such setting; is it a typo? `toolcrib config show` lists all");
+                }
                 serve::run(&config).await
             }
             Command::Config(command) => command.run(&global.load(bind)?, output),
@@ -124,6 +128,14 @@ impl Cli {
             }
             command => {
                 let config = global.load(bind)?.config;
+                let makes_it = matches!(&command, Command::Tokens(_));
+                if global.server.is_none() && !makes_it && !config.store.path.is_file() {
+                    bail!(
+                        "there is no database at {}; name one with --db, make one with `toolcrib migrate`, or name a server \
+                         with --server",
+                        config.store.path.display()
+                    );
+                }
                 let connection = global.connect(&config, &global.location(&config)).await?;
                 let done = match command {
                     Command::Doctor => doctor::run(&connection, output).await,

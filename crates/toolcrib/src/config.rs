@@ -124,10 +124,10 @@ pub struct TracesConfig {
 }
 
 /// What manifests may read.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestConfig {
-    /// Variables that {{env.*}} may read, or * for all. Those of Toolcrib itself never.
+    /// Variables that {{env.*}} may read: names, or * for all. Those of Toolcrib itself never.
     pub env: List,
 }
 
@@ -267,12 +267,6 @@ impl Default for TracesConfig {
     }
 }
 
-impl Default for ManifestConfig {
-    fn default() -> Self {
-        Self { env: List(vec!["*".to_owned()]) }
-    }
-}
-
 impl Default for LogConfig {
     fn default() -> Self {
         Self { filter: "info".to_owned(), format: "text".to_owned() }
@@ -327,15 +321,63 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> anyhow::Result<Loaded
     if let Some(path) = &overrides.database {
         figment = figment.merge(flag("store.path", &path.to_string_lossy()));
     }
-    let config: Config = figment.extract().map_err(|errors| {
-        let lines: Vec<String> = errors.into_iter().map(|error| error.to_string()).collect();
-        anyhow::anyhow!("the configuration can't be read:\n  {}", lines.join("\n  "))
-    })?;
-    let problems = config.problems();
+    let mut problems = Vec::new();
+    let config = sections(&figment, &mut problems);
+    problems.extend(config.problems());
     if !problems.is_empty() {
         bail!("the configuration has problems:\n  {}", problems.join("\n  "));
     }
     Ok(Loaded { config, figment })
+}
+
+/// Reads each section for itself, so that a fault in one does not hide those of the others.
+fn sections(figment: &Figment, problems: &mut Vec<String>) -> Config {
+    fn section<T: Default + serde::de::DeserializeOwned>(
+        figment: &Figment,
+        name: &str,
+        problems: &mut Vec<String>,
+    ) -> T {
+        figment.extract_inner(name).unwrap_or_else(|errors| {
+            problems.extend(errors.into_iter().map(|error| error.to_string()));
+            T::default()
+        })
+    }
+    let config = Config {
+        server: section(figment, "server", problems),
+        store: section(figment, "store", problems),
+        egress: section(figment, "egress", problems),
+        secrets: section(figment, "secrets", problems),
+        traces: section(figment, "traces", problems),
+        manifest: section(figment, "manifest", problems),
+        log: section(figment, "log", problems),
+    };
+    if let Ok(known) = serde_json::to_value(&config)
+        && let Ok(all) = figment.extract::<serde_json::Map<String, serde_json::Value>>()
+    {
+        for name in all.keys().filter(|name| known.get(name).is_none()) {
+            problems.push(format!("there is no section {name:?}"));
+        }
+    }
+    config
+}
+
+/// Variables that look like ours and are none: a typo in a safety switch should not pass in silence.
+pub fn unknown_variables() -> Vec<String> {
+    let known = [
+        "TOOLCRIB_CONFIG",
+        "TOOLCRIB_SERVER",
+        "TOOLCRIB_TOKEN",
+        "TOOLCRIB_EGRESS_HOSTS",
+        "TOOLCRIB_EGRESS_ALLOW_HTTP",
+        "TOOLCRIB_EGRESS_ALLOW_PRIVATE",
+    ];
+    // Kubernetes gives these to every pod beside a service called toolcrib.
+    let of_kubernetes = |name: &str| name.contains("_SERVICE_") || name.contains("_PORT");
+    crate::secrets::variables()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("TOOLCRIB_") && !name.contains("__") && !name.starts_with("TOOLCRIB_SECRET_"))
+        .filter(|name| !known.contains(&name.as_str()) && !of_kubernetes(name))
+        .collect()
 }
 
 /// `TOOLCRIB_SECTION__KEY`, and the short names of the main egress switches. Everything else that
@@ -395,17 +437,19 @@ impl Config {
         if let Err(error) = self.policy() {
             problems.push(format!("{error:#}"));
         }
-        for (key, value) in [
-            ("server.header_timeout", self.server.header_timeout),
-            ("server.max_connections", self.server.max_connections as u64),
-            ("egress.connect_timeout", self.egress.connect_timeout),
-            ("egress.first_byte_timeout", self.egress.first_byte_timeout),
-            ("egress.max_body", self.egress.max_body as u64),
-            ("egress.in_flight_per_host", self.egress.in_flight_per_host as u64),
-            ("store.poll", self.store.poll),
+        for (key, value, most) in [
+            ("server.header_timeout", self.server.header_timeout, 3_600),
+            ("server.drain", self.server.drain, 86_400),
+            ("server.max_connections", self.server.max_connections as u64, 1_000_000),
+            ("egress.connect_timeout", self.egress.connect_timeout, 600),
+            ("egress.first_byte_timeout", self.egress.first_byte_timeout, 600),
+            ("egress.max_body", self.egress.max_body as u64, 1 << 30),
+            ("egress.in_flight_per_host", self.egress.in_flight_per_host as u64, 100_000),
+            ("store.poll", self.store.poll, 3_600_000),
+            ("traces.days", self.traces.days, 36_500),
         ] {
-            if value == 0 {
-                problems.push(format!("{key} is 0, and has to be 1 or more"));
+            if value == 0 || value > most {
+                problems.push(format!("{key} is {value}, and has to be from 1 to {most}"));
             }
         }
         if !matches!(self.log.format.as_str(), "text" | "json") {

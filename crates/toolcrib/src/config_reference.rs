@@ -51,7 +51,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("traces.days", "Days that a trace is kept."),
     ("traces.count", "Traces that are kept at the most."),
-    ("manifest.env", "Variables that {{env.*}} may read, or * for all. Those that begin with TOOLCRIB_ never."),
+    (
+        "manifest.env",
+        "Variables that {{env.*}} may read: names, or * for all; none by default. Those that begin with TOOLCRIB_ never.",
+    ),
     ("log.filter", "A tracing filter, such as info or toolcrib_egress=debug."),
     ("log.format", "text or json."),
 ];

@@ -44,6 +44,10 @@ const PATIENCE: Duration = Duration::from_secs(700);
 impl Connection {
     /// Connects to a server at `base`, such as `http://127.0.0.1:8470`.
     pub(crate) fn remote(base: &str, token: Option<String>) -> anyhow::Result<Self> {
+        let uri: http::Uri = base.parse().with_context(|| format!("--server {base:?} is no URL"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
+            bail!("--server {base:?} is no URL of a server, such as http://127.0.0.1:8470");
+        }
         let provider = rustls::crypto::ring::default_provider();
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(provider)

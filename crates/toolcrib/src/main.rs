@@ -5,6 +5,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use toolcrib::cli::Cli;
 
+/// A call makes many short-lived pieces on one thread and frees them on another, which this allocator
+/// does at a fraction of the cost of the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -20,7 +20,7 @@ impl ConfiguredSecrets {
         let mut values = HashMap::new();
         for (name, value) in variables() {
             if let Some(name) = name.strip_prefix(PREFIX) {
-                values.insert(key_of(name), SecretString::from(value));
+                insert(&mut values, name, &value);
             }
         }
         if let Some(folder) = folder {
@@ -34,8 +34,7 @@ impl ConfiguredSecrets {
                 }
                 let text = std::fs::read_to_string(&path)
                     .with_context(|| format!("the secret file {} can't be read as text", path.display()))?;
-                let value = text.trim_end_matches(['\n', '\r']);
-                values.insert(key_of(&name), SecretString::from(value));
+                insert(&mut values, &name, &text);
             }
         }
         Ok(Self { values })
@@ -47,8 +46,16 @@ impl ConfiguredSecrets {
     }
 }
 
+/// A line break at the end belongs to the editor, and a secret of nothing is none.
+fn insert(values: &mut HashMap<String, SecretString>, name: &str, text: &str) {
+    let value = text.trim_end_matches(['\n', '\r']);
+    if !value.is_empty() {
+        values.insert(key_of(name), SecretString::from(value));
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the binary is where the environment is read")]
-fn variables() -> impl Iterator<Item = (String, String)> {
+pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 

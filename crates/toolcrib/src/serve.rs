@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolcrib_api::{Audience, Server, router};
 use toolcrib_store::{Location, NewToken, Role};
@@ -72,24 +73,39 @@ impl Bound {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let Bound { parts, server, shutdown, drain, poll, secrets_dir, .. } = self;
         let Parts { store, executor, state } = parts;
-        let following = tokio::spawn(state.clone().follow_changes(poll));
-        let reloading = tokio::spawn({
-            let executor = executor.clone();
-            signals::on_hangup(move || match ConfiguredSecrets::read(secrets_dir.as_deref()) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(state.clone().follow_changes(poll));
+        let reloaded = executor.clone();
+        tasks.spawn(async move {
+            let watching = signals::on_hangup(move || match ConfiguredSecrets::read(secrets_dir.as_deref()) {
                 Ok(secrets) => {
                     tracing::info!(secrets = secrets.len(), "secrets read again");
-                    executor.replace_secrets(Arc::new(secrets));
+                    reloaded.replace_secrets(Arc::new(secrets));
                 }
                 Err(error) => tracing::error!(error = %format!("{error:#}"), "the old secrets stay in use"),
-            })
+            });
+            if let Err(error) = watching.await {
+                tracing::error!(error = %error, "SIGHUP can't be watched");
+            }
         });
+        let mut serving = tokio::spawn(server.run(shutdown.clone()));
         state.set_ready(true);
-        let ended = server.run(shutdown.clone()).await;
+        let ended = tokio::select! {
+            ended = &mut serving => ended?,
+            task = tasks.join_next() => {
+                // Nothing ends before shutdown but by a fault, and half a server is worse than none.
+                let surprise = !shutdown.is_cancelled();
+                shutdown.cancel();
+                let ended = serving.await?;
+                if surprise {
+                    anyhow::bail!("a background task ended by itself: {task:?}");
+                }
+                ended
+            }
+        };
         state.set_ready(false);
         let drained = executor.drain(drain).await;
-        reloading.abort();
-        // It ends by itself at shutdown; if it ended earlier, that was a panic, and said so.
-        let _ = following.await;
+        tasks.shutdown().await;
         store.close().await;
         if !(ended && drained) {
             tracing::warn!("some calls had not ended when the time to drain was over; their traces are incomplete");
@@ -106,6 +122,12 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     if let Some(token) = &bound.first_token {
         println!("\nThe first admin token, shown this once:\n\n  {token}\n");
     }
-    tokio::spawn(signals::watch(bound.shutdown()));
+    let shutdown = bound.shutdown();
+    tokio::spawn(async move {
+        if let Err(error) = signals::watch(shutdown.clone()).await {
+            tracing::error!(error = %error, "signals can't be watched, so the server ends");
+            shutdown.cancel();
+        }
+    });
     bound.run().await
 }

@@ -29,12 +29,9 @@ pub(crate) struct CallArgs {
 
 impl CallArgs {
     pub(crate) async fn run(self, api: &Connection, output: Output) -> anyhow::Result<()> {
-        let body = json!({
-            "tool": self.tool,
-            "arguments": read_arguments(&self.arguments)?,
-            "call_id": self.call_id,
-            "ctx": read_ctx(&self.ctx)?,
-        });
+        let mut body = json!({ "tool": self.tool, "call_id": self.call_id, "ctx": read_ctx(&self.ctx)? });
+        // Put in as they are: the macro would read their numbers anew.
+        body["arguments"] = read_arguments(&self.arguments)?;
         let path = format!("/v1/agents/{}/calls", segment(&self.agent));
         let outcome = api.send(Method::POST, &path, Some(&body)).await?;
         output.print(&outcome, |outcome| {

@@ -4,7 +4,7 @@ use anyhow::bail;
 use http::Method;
 
 use crate::connection::Connection;
-use crate::output::{Output, cell, rows, table};
+use crate::output::{Output, rows, table};
 
 pub(crate) async fn run(api: &Connection, output: Output) -> anyhow::Result<()> {
     let answer = api.send(Method::GET, "/v1/doctor", None).await?;
@@ -22,5 +22,6 @@ pub(crate) async fn run(api: &Connection, output: Output) -> anyhow::Result<()> 
             table(&["host", "state", "failures"], breakers);
         }
     });
-    if answer["healthy"] == true { Ok(()) } else { bail!("doctor found errors in {} tool(s)", cell(&answer["tools"])) }
+    let errors = answer["findings"].as_array().into_iter().flatten().filter(|f| f["severity"] == "error").count();
+    if errors == 0 { Ok(()) } else { bail!("doctor found {errors} error(s)") }
 }

@@ -220,7 +220,9 @@ impl ValidateArgs {
 impl TryArgs {
     async fn run(self, api: &Connection, output: Output) -> anyhow::Result<()> {
         let path = format!("/v1/tools/{}/try", segment(&self.name));
-        let mut body = json!({ "arguments": read_arguments(&self.arguments)?, "ctx": read_ctx(&self.ctx)? });
+        let mut body = json!({ "ctx": read_ctx(&self.ctx)? });
+        // Put in as they are: the macro would read their numbers anew.
+        body["arguments"] = read_arguments(&self.arguments)?;
         let shown = api.send(Method::POST, &path, Some(&body)).await?;
         if !output.json {
             print_request(&shown["request"]);
