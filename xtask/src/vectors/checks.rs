@@ -36,7 +36,10 @@ fn same(expected: &Value, got: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
         }
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (a, b) => a.to_string() == b.to_string(),
+        (a, b) => {
+            let texts = [a, b].map(Value::to_string);
+            texts[0] == texts[1]
+        }
     }
 }
 
