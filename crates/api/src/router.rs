@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::auth::authenticate;
 use crate::docs_page;
 use crate::extract::Path;
-use crate::guard::loopback_only;
+use crate::loopback::loopback_only;
 use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;

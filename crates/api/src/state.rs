@@ -14,15 +14,26 @@ use crate::token_book::TokenBook;
 /// Which variables of the environment a manifest may read.
 pub type ManifestEnvironment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What the API is made of.
+/// What the API is made of. Cloning is cheap and is the same API.
 #[derive(Clone)]
-pub struct ApiState {
+pub struct ApiState(Arc<Parts>);
+
+/// The parts of the API.
+pub struct Parts {
     pub(crate) executor: Executor,
-    pub(crate) tokens: Arc<TokenBook>,
+    pub(crate) tokens: TokenBook,
     pub(crate) environment: ManifestEnvironment,
-    pub(crate) metrics: Arc<MetricsRegistry>,
-    pub(crate) ready: Arc<AtomicBool>,
+    pub(crate) metrics: MetricsRegistry,
+    pub(crate) ready: AtomicBool,
     pub(crate) shutdown: CancellationToken,
+}
+
+impl std::ops::Deref for ApiState {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 impl ApiState {
@@ -38,14 +49,8 @@ impl ApiState {
         let mut metrics = MetricsRegistry::default();
         executor.metrics().register(&mut metrics);
         let tokens = TokenBook::open(executor.registry().store().clone()).await?;
-        Ok(Self {
-            executor,
-            tokens: Arc::new(tokens),
-            environment,
-            metrics: Arc::new(metrics),
-            ready: Arc::new(AtomicBool::new(false)),
-            shutdown,
-        })
+        let ready = AtomicBool::new(false);
+        Ok(Self(Arc::new(Parts { executor, tokens, environment, metrics, ready, shutdown })))
     }
 
     /// Says that requests may come, or that they may no longer.

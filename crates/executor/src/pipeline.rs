@@ -255,10 +255,7 @@ impl Pipeline {
             self.inner.metrics.retried();
         }
         match dispatched.result {
-            Ok(answer) => {
-                trace.answer(&answer);
-                self.shape(definition, answer, trace).await
-            }
+            Ok(answer) => self.shape(definition, answer, trace).await,
             Err(failure) => self.unanswered(definition.effect(), failure, trace),
         }
     }
@@ -285,11 +282,13 @@ impl Pipeline {
         let success = (200..300).contains(&answer.status);
         let effect = definition.effect();
         if let Some(cut) = answer.cut.filter(|_| success && definition.extract != Extract::Status) {
+            trace.answer(&answer, &Value::Null);
             return cut_answer(definition, &answer, cut);
         }
         let location = answer.location.as_deref();
         let shaped = definition.shape(Answer { status: answer.status, location, body: &answer.body });
         trace.phase("extract", shaping);
+        trace.answer(&answer, &shaped.result);
         if let Some(evidence) = definition.evidence.as_ref().filter(|_| !shaped.evidence_ids.is_empty()) {
             trace.put("evidence", json!({ "kind": evidence.kind, "ids": shaped.evidence_ids }));
             if !self.session.is_empty() {

@@ -44,7 +44,7 @@ impl TraceBuilder {
             started_at,
             started: Instant::now(),
             phases: Vec::new(),
-            parts: Map::new(),
+            parts: Map::with_capacity(12),
             blocked: None,
             weight: 1_024,
         }
@@ -111,8 +111,10 @@ impl TraceBuilder {
         self.put("request", shown);
     }
 
-    pub(crate) fn answer(&mut self, answer: &UpstreamAnswer) {
-        let body = self.bounded_text(&answer.body);
+    /// Keeps an answer. A body that is the result to the letter is kept once, as the result.
+    pub(crate) fn answer(&mut self, answer: &UpstreamAnswer, result: &Value) {
+        let same = result.as_str() == Some(answer.body.as_str());
+        let body = if same { Value::Null } else { self.bounded_text(&answer.body) };
         self.put(
             "response",
             json!({
@@ -120,6 +122,7 @@ impl TraceBuilder {
                 "content_type": answer.content_type,
                 "location": answer.location,
                 "body": body,
+                "body_is_result": same,
                 "body_bytes": answer.body.len(),
                 "complete": answer.cut.is_none(),
             }),
@@ -133,7 +136,7 @@ impl TraceBuilder {
     /// The trace of the finished call.
     pub(crate) fn finish(mut self, outcome: &Outcome, agent: &str, session: &str) -> FinishedTrace {
         let result = self.bounded(&outcome.result);
-        let mut document = Map::new();
+        let mut document = Map::with_capacity(24);
         document.insert("id".into(), outcome.trace_id.as_str().into());
         document.insert("session".into(), session.into());
         document.insert("agent".into(), agent.into());

@@ -38,19 +38,19 @@
 //! ```
 
 mod agent;
-mod catalog;
 mod code_tool;
 mod entry;
 mod error;
 mod registry;
 mod schema_of;
 mod search;
+mod snapshot;
 mod words;
 
 pub use agent::{Agent, AgentId, Limits};
-pub use catalog::{BrokenRow, Snapshot};
 pub use code_tool::{CallContext, CodeTool, CodeToolError, RegisteredCodeTool};
 pub use entry::{Entry, Origin};
 pub use error::{REGISTRY_CODES, RegistryError};
 pub use registry::{Imported, Registry, RegistryBuilder};
 pub use search::Hit;
+pub use snapshot::{BrokenRow, Snapshot};

@@ -10,11 +10,11 @@ use toolcrib_definition::{Definition, json};
 use toolcrib_store::{AgentRow, Expect, Revision, Store, StoreError, ToolRow, WriteKind, Written};
 
 use crate::agent::{Agent, AgentId};
-use crate::catalog::{BrokenRow, Snapshot};
 use crate::code_tool::{CodeTool, RegisteredCodeTool};
 use crate::entry::{Entry, read_row};
 use crate::error::RegistryError;
 use crate::search::{Hit, Search};
+use crate::snapshot::{BrokenRow, Snapshot};
 
 /// How many changed rows are read at once.
 const ROWS_AT_ONCE: u32 = 2_000;

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::rows::{Expect, Revision, WriteKind, Written, next_revision};
+use crate::revision::{Expect, Revision, WriteKind, Written, next_revision};
 
 /// A stored agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,22 +23,22 @@
 //! ```
 
 mod agents;
-mod ambient;
+mod clock;
 mod error;
 mod evidence;
 mod migrations;
 mod pool;
-mod rows;
+mod revision;
 mod tokens;
 mod tools;
 mod traces;
 
 pub use agents::AgentRow;
-pub use ambient::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
+pub use clock::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
 pub use error::{STORE_CODES, StoreError};
 pub use evidence::MAX_EVIDENCE;
 pub use pool::{Location, Store};
-pub use rows::{Expect, Page, Revision, WriteKind, Written};
+pub use revision::{Expect, Page, Revision, WriteKind, Written};
 pub use tokens::{NewToken, Role, TokenRow, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, VersionRow};
 pub use traces::{Retention, TraceFilter, TraceRow};

@@ -7,10 +7,10 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Sqlite, Transaction};
 
-use crate::ambient::{Clock, Randomness};
+use crate::clock::{Clock, Randomness};
 use crate::error::StoreError;
 use crate::migrations;
-use crate::rows::Revision;
+use crate::revision::Revision;
 
 /// How long a write waits for another process before it is refused.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::rows::{Revision, next_revision};
+use crate::revision::{Revision, next_revision};
 
 /// What the holder of a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use toolcrib_definition::Definition;
 
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::rows::{Expect, Revision, WriteKind, Written, next_revision};
+use crate::revision::{Expect, Revision, WriteKind, Written, next_revision};
 
 /// How many versions of a tool are kept.
 pub const KEPT_VERSIONS: i64 = 20;

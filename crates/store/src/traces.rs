@@ -6,7 +6,7 @@ use sqlx::{FromRow, QueryBuilder, Sqlite};
 
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::rows::Page;
+use crate::revision::Page;
 
 /// Rows of one INSERT.
 const ROWS_A_STATEMENT: usize = 64;
