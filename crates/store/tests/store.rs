@@ -55,7 +55,7 @@ fn trace(id: u32, session: &str, agent: &str, started_at: i64) -> TraceRow {
         agent: agent.to_owned(),
         tool: "ping".to_owned(),
         call_id: format!("call_{id}"),
-        status: if id % 2 == 0 { "ok" } else { "error" }.to_owned(),
+        status: if id.is_multiple_of(2) { "ok" } else { "error" }.to_owned(),
         blocked: (id % 10 == 1).then(|| "egress.private_address".to_owned()),
         started_at,
         duration_ms: 1,
