@@ -7,7 +7,9 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use toolcrib_store::{Role, TokenRow};
 
+use crate::loopback;
 use crate::problem::ApiError;
+use crate::router::Audience;
 use crate::state::ApiState;
 
 /// Who asks.
@@ -104,8 +106,22 @@ impl Principal {
     }
 }
 
-/// Finds out who asks. A principal that is there already was put there inside the process.
-pub(crate) async fn authenticate(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
+/// What every request passes first: whether this server answers it at all, and who asks. One step for
+/// both, since each step costs every request.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) state: ApiState,
+    pub(crate) audience: Audience,
+}
+
+/// Lets a request in. A principal that is there already was put there inside the process.
+pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    if gate.audience == Audience::Loopback
+        && let Err(error) = loopback::check(request.headers(), request.uri())
+    {
+        return error.into_response();
+    }
+    let state = &gate.state;
     if request.extensions().get::<Principal>().is_none()
         && let Some(header) = request.headers().get(AUTHORIZATION)
     {

@@ -1,23 +1,13 @@
 //! A server on loopback answers this machine only: a page of another origin can't reach it through
 //! a browser, nor through a name that it rebinds to 127.0.0.1.
 
-use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 
 use crate::problem::ApiError;
 
 /// Checks Host and Origin.
-pub(crate) async fn loopback_only(request: Request, next: Next) -> Response {
-    match check(request.headers(), request.uri()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+pub(crate) fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
     if headers.get_all(HOST).iter().count() > 1 {
         return Err(ApiError::Request("a request names one Host".to_owned()));
     }

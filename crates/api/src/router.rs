@@ -1,7 +1,7 @@
 //! Every address of the API.
 
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -12,10 +12,9 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::authenticate;
+use crate::auth::{Gate, admit};
 use crate::docs_page;
 use crate::extract::Path;
-use crate::loopback::loopback_only;
 use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;
@@ -37,7 +36,7 @@ pub fn router(state: ApiState, audience: Audience) -> Router {
     let (router, openapi) = parts();
     let document = openapi.clone();
     let page = docs_page::render(&openapi);
-    let router = router
+    router
         .route("/openapi.json", get(move || std::future::ready(Json(document.clone()))))
         .route("/docs", get(move || std::future::ready(html(page.clone()))))
         // A tool may be called what an address of the list is called.
@@ -45,14 +44,9 @@ pub fn router(state: ApiState, audience: Audience) -> Router {
         .route("/v1/tools/validate", named("validate"))
         .fallback(|| std::future::ready(ApiError::NoRoute))
         .method_not_allowed_fallback(|request: Request| async move { ApiError::Method(request.method().to_string()) })
-        .layer(from_fn_with_state(state.clone(), authenticate))
-        .layer(DefaultBodyLimit::disable()) // Bodies are bounded where they are read.
+        .layer(from_fn_with_state(Gate { state: state.clone(), audience }, admit))
         .layer(CatchPanicLayer::custom(panicked))
-        .with_state(state);
-    match audience {
-        Audience::Loopback => router.layer(from_fn(loopback_only)),
-        Audience::Network => router,
-    }
+        .with_state(state)
 }
 
 /// The OpenAPI document of the API.
