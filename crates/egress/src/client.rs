@@ -190,7 +190,7 @@ impl Client {
     async fn enter(&self, target: &Target, deadline: Instant, timings: &mut Timings) -> Result<Place, SendFailure> {
         let started = Instant::now();
         let limit = deadline.saturating_duration_since(started);
-        let entered = timeout(limit, self.in_flight.enter(target.authority())).await;
+        let entered = timeout(limit, self.in_flight.enter(Arc::clone(target.authority()))).await;
         timings.queue = started.elapsed();
         entered.map_err(|_| SendFailure::unsent(EgressError::Timeout { phase: Phase::Queue, limit }))
     }
@@ -339,7 +339,7 @@ fn from_source(mut cause: Option<&(dyn std::error::Error + 'static)>, target: &T
         let io = error.downcast_ref::<std::io::Error>();
         if let Some(inner) = io.and_then(std::io::Error::get_ref) {
             if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
-                return EgressError::Tls { host: target.authority(), reason: tls.to_string() };
+                return EgressError::Tls { host: target.authority().to_string(), reason: tls.to_string() };
             }
             if let Some(ours) = inner.downcast_ref::<EgressError>() {
                 return ours.clone();

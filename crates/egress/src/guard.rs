@@ -100,7 +100,7 @@ impl Guard {
                     Err(_) => last = format!("{address} does not answer"),
                 }
             }
-            Err(EgressError::Connect { host: target.authority(), reason: last })
+            Err(EgressError::Connect { host: target.authority().to_string(), reason: last })
         };
         match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(result) => result,

@@ -8,14 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Counts exchanges by host and port.
 pub(crate) struct InFlight {
     each: usize,
-    hosts: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
+    hosts: Arc<Mutex<HashMap<Arc<str>, Arc<Semaphore>>>>,
 }
 
 /// A place among the exchanges of a host, given back when it is dropped.
 pub(crate) struct Place {
     permit: Option<OwnedSemaphorePermit>,
-    host: String,
-    hosts: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
+    host: Arc<str>,
+    hosts: Arc<Mutex<HashMap<Arc<str>, Arc<Semaphore>>>>,
 }
 
 impl InFlight {
@@ -24,10 +24,10 @@ impl InFlight {
     }
 
     /// Waits for a place.
-    pub(crate) async fn enter(&self, host: String) -> Place {
+    pub(crate) async fn enter(&self, host: Arc<str>) -> Place {
         let semaphore = {
             let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(hosts.entry(host.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
+            Arc::clone(hosts.entry(Arc::clone(&host)).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
         };
         // The semaphore is never closed, so there is always a permit in the end.
         let permit = semaphore.acquire_owned().await.ok();

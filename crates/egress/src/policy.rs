@@ -1,6 +1,7 @@
 //! Where calls may go.
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use ipnet::IpNet;
 use toolcrib_definition::PathParam;
@@ -21,6 +22,9 @@ pub const BUILTIN_DENIED_HOSTS: [&str; 10] = [
     "*.svc",
     "*.cluster.local",
 ];
+
+static BUILTIN_DENIED: LazyLock<Vec<HostPattern>> =
+    LazyLock::new(|| BUILTIN_DENIED_HOSTS.iter().filter_map(|text| text.parse().ok()).collect());
 
 /// A host, or every host below one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -147,11 +151,10 @@ impl Policy {
         if self.deny_hosts.iter().any(|pattern| pattern.matches(host)) {
             return Err(Blocked::new(BlockReason::HostDenied, host, "the host is on the deny list"));
         }
-        let builtin = || BUILTIN_DENIED_HOSTS.iter().filter_map(|text| text.parse::<HostPattern>().ok());
         if self.deny_builtin_hosts
             && !self.allow_private
             && !self.names_exactly(host)
-            && builtin().any(|pattern| pattern.matches(host))
+            && BUILTIN_DENIED.iter().any(|pattern| pattern.matches(host))
         {
             return Err(Blocked::new(
                 BlockReason::HostDenied,

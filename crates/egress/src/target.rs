@@ -1,6 +1,7 @@
 //! A URL that the policy allows, parsed so that every reader agrees on its host.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use http::Uri;
 use url::{Host, Url};
@@ -15,6 +16,7 @@ pub struct Target {
     url: Url,
     host: TargetHost,
     port: u16,
+    authority: Arc<str>,
 }
 
 /// The host of a [`Target`].
@@ -43,16 +45,8 @@ impl Target {
     }
 
     /// Host and port, by which calls in flight are counted.
-    pub fn authority(&self) -> String {
-        format!("{}:{}", self.host_text(), self.port)
-    }
-
-    /// The host as text, an IPv6 address without brackets.
-    pub fn host_text(&self) -> String {
-        match &self.host {
-            TargetHost::Name(name) => name.clone(),
-            TargetHost::Address(address) => address.to_string(),
-        }
+    pub fn authority(&self) -> &Arc<str> {
+        &self.authority
     }
 }
 
@@ -111,7 +105,11 @@ impl Policy {
             Some(Host::Ipv6(address)) => self.literal(IpAddr::V6(address))?,
             None => return Err(blocked(BlockReason::Host, "the URL has no host")),
         };
-        Ok(Target { uri, url, host, port })
+        let authority = match &host {
+            TargetHost::Name(name) => format!("{name}:{port}").into(),
+            TargetHost::Address(address) => SocketAddr::new(*address, port).to_string().into(),
+        };
+        Ok(Target { uri, url, host, port, authority })
     }
 
     /// Judges the address that a redirect leads to. `hop` counts from 0.

@@ -1,6 +1,7 @@
 //! Calls over HTTP, through the guarded client.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -102,7 +103,7 @@ impl Dispatch for HttpDispatch {
             Ok(target) => target,
             Err(blocked) => return unsent(failure_of(&EgressError::Blocked(blocked), Sent::Nothing)),
         };
-        let host = target.authority();
+        let host = Arc::clone(target.authority());
         let outbound = match outbound_of(call.request, target) {
             Ok(outbound) => outbound,
             Err(error) => return unsent(failure_of(&error, Sent::Nothing)),
