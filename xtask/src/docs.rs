@@ -82,9 +82,8 @@ fn describe(command: &clap::Command, parent: &str, page: &mut String) {
     }
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let _ = write!(page, "\n## `{name}`\n\n{about}\n");
-    let shown = command
-        .get_arguments()
-        .filter(|arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version"));
+    let shown =
+        command.get_arguments().filter(|arg| !arg.is_hide_set() && !matches!(arg.get_long(), Some("help" | "version")));
     let own: Vec<_> = shown.filter(|arg| parent.is_empty() || !arg.is_global_set()).collect();
     if !own.is_empty() {
         page.push_str("\n| argument | |\n|---|---|\n");

@@ -20,6 +20,8 @@ use crate::state::ApiState;
 pub(crate) struct FormatQuery {
     /// openai, openai-responses, anthropic, gemini, bedrock or mcp; openai when left out
     format: Option<String>,
+    /// Whether tools that are not shown at first are among them; false when left out
+    deferred: Option<bool>,
 }
 
 /// The tools of an agent.
@@ -55,10 +57,11 @@ pub(crate) async fn list(
             ApiError::Request(format!("there is no format {name:?}; the formats are {names}"))
         })?,
     };
+    let all = query.deferred.unwrap_or(false);
     let snapshot = state.registry().snapshot();
     let agent = snapshot.agent(&id).ok_or_else(|| not_found(&id))?;
     let (offered, deferred): (Vec<_>, Vec<_>) =
-        snapshot.allowed(agent).into_iter().partition(|tool| agent.offers(tool));
+        snapshot.allowed(agent).into_iter().partition(|tool| all || agent.offers(tool));
     let tools = format.tools(offered.into_iter().filter_map(|tool| tool.view()));
     Ok(Json(AgentTools {
         agent: id,

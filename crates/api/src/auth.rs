@@ -46,6 +46,7 @@ pub(crate) enum Access {
     ListAgentTools,
     Call,
     ReadTraces,
+    ReadEvidence,
     FollowEvents,
     Observe,
     ManageTokens,
@@ -56,7 +57,7 @@ impl Access {
         match (role, self) {
             (Role::Admin, _) => true,
             (Role::Operator, access) => access != Access::ManageTokens,
-            (Role::Caller, access) => matches!(access, Access::Call | Access::ListAgentTools),
+            (Role::Caller, access) => matches!(access, Access::Call | Access::ListAgentTools | Access::ReadEvidence),
             (Role::Auditor, access) => !matches!(access, Access::WriteCatalog | Access::Call | Access::ManageTokens),
         }
     }
@@ -64,9 +65,12 @@ impl Access {
     /// Whether a token that is bound to agents can be good for it: what is each agent's own.
     fn is_of_one_agent(self) -> bool {
         match self {
-            Access::ReadAgents | Access::ListAgentTools | Access::Call | Access::ReadTraces | Access::FollowEvents => {
-                true
-            }
+            Access::ReadAgents
+            | Access::ListAgentTools
+            | Access::Call
+            | Access::ReadTraces
+            | Access::ReadEvidence
+            | Access::FollowEvents => true,
             Access::ReadCatalog | Access::WriteCatalog | Access::Observe | Access::ManageTokens => false,
         }
     }
@@ -80,6 +84,7 @@ impl Access {
             Access::ListAgentTools => "list an agent's tools",
             Access::Call => "call tools",
             Access::ReadTraces => "read traces",
+            Access::ReadEvidence => "read evidence",
             Access::Observe => "read metrics and doctor",
             Access::ManageTokens => "manage tokens",
         }

@@ -2,6 +2,10 @@
 
 use serde_json::Value;
 use toolcrib_definition::ProblemCode;
+use toolcrib_egress::{BLOCK_CODES, EGRESS_CODES};
+use toolcrib_executor::CALL_CODES;
+use toolcrib_registry::REGISTRY_CODES;
+use toolcrib_store::STORE_CODES;
 use utoipa::openapi::OpenApi;
 
 use crate::problem::API_CODES;
@@ -27,9 +31,10 @@ pub(crate) fn render(openapi: &OpenApi) -> String {
         }
     }
     page.push_str("<h2>Error codes</h2><table><tr><th>Code<th>Meaning</tr>");
-    let own = API_CODES.iter().map(|(code, meaning)| (*code, *meaning));
+    let tables = [API_CODES, REGISTRY_CODES, STORE_CODES, CALL_CODES, EGRESS_CODES, BLOCK_CODES];
+    let listed = tables.into_iter().flatten().map(|(code, meaning)| (*code, *meaning));
     let problems = ProblemCode::ALL.iter().map(|code| (code.as_str(), code.meaning()));
-    for (code, meaning) in own.chain(problems) {
+    for (code, meaning) in listed.chain(problems) {
         page.push_str(&format!("<tr id='{code}'><td><code>{code}</code><td>{}</tr>", escape(meaning)));
     }
     page.push_str("</table></body></html>");

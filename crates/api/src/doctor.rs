@@ -67,6 +67,10 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         let message = format!("the stored agent no longer validates and is left out: {}. Write it anew", row.problems);
         find("error", "agent.broken_row", id, message);
     }
+    let tokens = state.tokens.unreadable();
+    for row in snapshot.unreadable().chain(tokens.iter().map(String::as_str)) {
+        find("error", "store.bad_row", "database", format!("{row}; it is left out. Mend the row, or delete it"));
+    }
     for name in snapshot.shadowed() {
         let message = "a tool compiled into the program has this name and wins; delete the stored one".to_owned();
         find("warning", "tool.shadowed", name, message);
@@ -96,9 +100,10 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         find("error", "traces.lost", "traces", format!("{lost} trace(s) could not be kept since the start"));
     }
     let breakers = state.executor.dispatch().breakers();
-    for breaker in breakers.iter().filter(|breaker| breaker.state.as_str() != "closed") {
-        let message = format!("{} calls in a row failed; calls are paused", breaker.failures);
-        find("warning", "call.paused", &breaker.host, message);
+    for breaker in &breakers {
+        let paused = if breaker.state.as_str() == "closed" { "" } else { "; calls to the host are paused" };
+        let message = format!("the last {} call(s) failed{paused}; the traces say why", breaker.failures);
+        find("warning", if paused.is_empty() { "upstream.failing" } else { "call.paused" }, &breaker.host, message);
     }
     let breakers = breakers
         .into_iter()

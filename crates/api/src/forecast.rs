@@ -13,18 +13,33 @@ pub(crate) fn warnings_for(state: &ApiState, definition: &Definition) -> Vec<Str
     if let Some(origin) = definition.request.url.literal_origin()
         && let Err(blocked) = state.executor.dispatch().policy().check_url(&origin)
     {
-        warnings.push(format!("{name}: {blocked} [{}]", blocked.reason.code()));
+        let code = blocked.reason.code();
+        let setting = match code {
+            "egress.scheme" => "; the setting is egress.allow_http",
+            "egress.private_address" => "; the setting is egress.allow_cidrs for this network, or egress.allow_private",
+            "egress.loopback_address" => "; the setting is egress.allow_private",
+            "egress.host_not_allowed" => "; the setting is egress.hosts",
+            "egress.port" => "; the setting is egress.ports",
+            _ => "",
+        };
+        warnings.push(format!("{name}: {blocked}{setting} [{code}]"));
     }
     let secrets = state.secrets();
     for secret in definition.secrets() {
         if secrets.secret(secret).is_none() {
-            warnings.push(format!("{name}: the secret {secret:?} is not configured, so calls will fail"));
+            warnings.push(format!("{name}: {}, and calls will fail until it is", missing_secret(secret)));
         }
     }
     if definition.approval != toolcrib_definition::Approval::Never {
         warnings.push(format!("{name}: calls need an approval, which this version can't ask for, so they are denied"));
     }
     warnings
+}
+
+/// That a secret is not configured, and how to configure it.
+pub(crate) fn missing_secret(name: &str) -> String {
+    let variable = name.to_ascii_uppercase().replace('.', "_");
+    format!("the secret {name:?} is not configured; set TOOLCRIB_SECRET_{variable}, or put a file into secrets.dir")
 }
 
 /// Warnings of an agent: names that lead nowhere.

@@ -1,6 +1,7 @@
 //! The tokens in memory, so that a request costs no query.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::PoisonError;
 
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
@@ -11,12 +12,17 @@ pub struct TokenBook {
     store: Store,
     by_hash: ArcSwap<HashMap<String, TokenRow>>,
     known: Mutex<Revision>,
+    unreadable: std::sync::Mutex<BTreeSet<String>>,
 }
 
 impl TokenBook {
     pub(crate) async fn open(store: Store) -> Result<Self, StoreError> {
-        let book =
-            Self { store, by_hash: ArcSwap::from_pointee(HashMap::new()), known: Mutex::new(Revision::default()) };
+        let book = Self {
+            store,
+            by_hash: ArcSwap::from_pointee(HashMap::new()),
+            known: Mutex::new(Revision::default()),
+            unreadable: std::sync::Mutex::default(),
+        };
         book.refresh().await?;
         Ok(book)
     }
@@ -37,6 +43,7 @@ impl TokenBook {
                 Err(error) => {
                     // It is good for nothing, so it is left out; the others are not held up by it.
                     tracing::warn!(error = %error, "a token was left out");
+                    self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).insert(error.to_string());
                     continue;
                 }
             };
@@ -57,6 +64,11 @@ impl TokenBook {
         let row = self.by_hash.load().get(&token_hash(token)).cloned()?;
         let now = self.store.clock().now_ms();
         row.expires_at.is_none_or(|end| now < end).then_some(row)
+    }
+
+    /// Rows of tokens that could not be read, in words.
+    pub(crate) fn unreadable(&self) -> Vec<String> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// The tokens that were not revoked, oldest first; those that expired are among them.

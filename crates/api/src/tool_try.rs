@@ -7,8 +7,8 @@ use axum::extract::State;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolcrib_definition::Ctx;
-use toolcrib_executor::{CallRequest, Preview};
+use toolcrib_definition::{Ctx, RenderError};
+use toolcrib_executor::{CallRequest, Preview, PreviewError};
 use toolcrib_registry::Agent;
 use utoipa::ToSchema;
 
@@ -16,6 +16,7 @@ use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, Keys};
 use crate::calls::{OutcomeBody, ctx_of};
 use crate::extract::Path;
+use crate::forecast::missing_secret;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 use crate::tools::not_found;
@@ -59,6 +60,8 @@ pub(crate) async fn try_tool(
     let (request, error) = match preview {
         None => (None, None),
         Some(Ok(preview)) => (Some(preview), None),
+        // The operator who tries is told the name; the model is not.
+        Some(Err(PreviewError::Render(RenderError::MissingSecret { name }))) => (None, Some(missing_secret(&name))),
         Some(Err(error)) => (None, Some(error.to_string())),
     };
     let outcome = match (send, &error) {

@@ -141,7 +141,7 @@ pub(crate) async fn evidence(
     principal: Principal,
     Path(session): Path<String>,
 ) -> Result<Json<EvidenceList>, ApiError> {
-    principal.may(Access::ReadTraces)?;
+    principal.may(Access::ReadEvidence)?;
     let found = state.registry().store().evidence(&session).await?;
     let seen = found.into_iter().filter(|(_, _, agent)| principal.sees_agent(agent));
     let evidence = seen.map(|(kind, id, agent)| EvidenceBody { kind, id, agent }).collect();

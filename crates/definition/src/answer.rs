@@ -139,7 +139,7 @@ impl<'a> LazyBody<'a> {
 
 fn http_failure(answer: Answer<'_>, body: &LazyBody<'_>) -> Failure {
     let status = answer.status;
-    if let (300..400, Some(location)) = (status, answer.location) {
+    if let (300..400, Some(location)) = (status, answer.location.filter(|location| !location.trim().is_empty())) {
         return failure(format!("HTTP {status}: moved to {location}"));
     }
     let body = if answer.body.len() <= MAX_ERROR_JSON { body.json() } else { None };

@@ -20,6 +20,9 @@ pub const MAX_PROBLEMS: usize = 5;
 /// How many steps a pattern may take on one value before the value counts as not matching.
 const PATTERN_STEPS: usize = 100_000;
 
+/// How large a compiled pattern may be, in bytes.
+const PATTERN_BYTES: usize = 256 << 10;
+
 /// Why a call is not allowed by the schema; its text is what the model reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentError {
@@ -63,9 +66,9 @@ impl fmt::Display for ArgumentError {
 /// The options every schema of ours is compiled with: draft 2020-12, nothing fetched, bounded
 /// patterns. `format` is an annotation, as that draft says.
 pub(crate) fn schema_options() -> ValidationOptions<'static> {
-    jsonschema::options()
-        .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::<FancyRegex>::fancy_regex().backtrack_limit(PATTERN_STEPS))
+    jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(
+        PatternOptions::<FancyRegex>::fancy_regex().backtrack_limit(PATTERN_STEPS).size_limit(PATTERN_BYTES),
+    )
 }
 
 /// A schema compiled for checking.

@@ -22,7 +22,7 @@ pub(crate) enum BodyForm {
     JsonText(Template),
     /// `application/x-www-form-urlencoded`: values are percent-encoded.
     FormText(Template),
-    /// Any other text: values go in as they are.
+    /// Any other text, whatever its `Content-Type`: values go in as they are.
     PlainText(Template),
 }
 
@@ -77,7 +77,7 @@ impl BodyTemplate {
                 }
                 if says_form {
                     BodyForm::FormText(template)
-                } else if says_json || (media.is_none() && is_json) {
+                } else if says_json || is_json {
                     BodyForm::JsonText(template)
                 } else {
                     BodyForm::PlainText(template)

@@ -41,7 +41,7 @@ pub fn manifest_schema() -> Value {
         "inputSchema".into(),
         json!({ "type": ["object", "null"], "description": "The schema of an MCP tool" }),
     );
-    for ignored in ["title", "annotations", "outputSchema", "_meta"] {
+    for ignored in ["title", "annotations", "outputSchema", "_meta", "icons", "execution", "strict"] {
         tool.insert(ignored.into(), json!({ "description": "Taken from an MCP tool and not used" }));
     }
     let mut defaults = request_properties();

@@ -53,6 +53,7 @@ mod render;
 mod request;
 mod response;
 mod schema;
+mod scrub;
 mod sugar;
 mod template;
 mod url_template;

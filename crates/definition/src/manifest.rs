@@ -80,7 +80,7 @@ const DEFAULT_KEYS: [&str; 11] = [
 const OWN_KEYS: [&str; 5] = ["halt_when", "evidence", "side_effect", "approval", "idempotency_key_header"];
 
 /// Keys of a manifest tool beside those of a definition.
-const TOOL_KEYS: [&str; 15] = [
+const TOOL_KEYS: [&str; 18] = [
     "url",
     "method",
     "headers",
@@ -96,6 +96,9 @@ const TOOL_KEYS: [&str; 15] = [
     "annotations",
     "outputSchema",
     "_meta",
+    "icons",
+    "execution",
+    "strict",
 ];
 
 /// The keys of a request, which a tool may nest or write flat.
@@ -117,7 +120,7 @@ impl Manifest {
         let fields = Fields::read(value, "", "a manifest", &["version", "defaults", "tools"], problems)?;
         let version = match fields.get("version") {
             None => 1,
-            Some(version) if version.as_u64() == Some(1) => 1,
+            Some(version) if version.as_f64() == Some(1.0) => 1,
             Some(other) => {
                 let message = format!("this is manifest version {other}; the version is 1");
                 problems.add("/version", ProblemCode::Type, message);
@@ -190,7 +193,7 @@ impl Manifest {
         let mut written = tool.as_object()?.clone();
         unwrap_interface(&mut written, problems);
         flatten_request(&fields, &mut written, problems);
-        let endpoint = self.build_url(&mut written, problems);
+        let endpoint = self.build_url(&mut written, environment, problems);
         self.inherit(&mut written);
         let mut request = Map::new();
         for key in REQUEST_KEYS {
@@ -217,7 +220,12 @@ impl Manifest {
     }
 
     /// Sets `url` from its parts when the tool has none of its own.
-    fn build_url(&self, tool: &mut Map<String, Value>, problems: &mut Problems) -> Option<()> {
+    fn build_url(
+        &self,
+        tool: &mut Map<String, Value>,
+        environment: &dyn Environment,
+        problems: &mut Problems,
+    ) -> Option<()> {
         match tool.get("url") {
             Some(Value::String(url)) if url.trim().is_empty() => {}
             None | Some(Value::Null) => {}
@@ -228,7 +236,10 @@ impl Manifest {
             match tool.get(key).filter(|value| !value.is_null()).or_else(|| self.defaults.get(key)) {
                 None => Ok(None),
                 Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
-                Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
+                Some(Value::String(text)) => {
+                    let pointer = child_pointer("", key);
+                    Ok(Some(fill_text(text.trim(), &pointer, environment, problems).trim().to_owned()))
+                }
                 Some(other) => {
                     let message = format!("{key} is a string, not {}", kind_of(other));
                     problems.add(child_pointer("", key), ProblemCode::Type, message);
@@ -308,8 +319,8 @@ fn check_default_types(defaults: &Map<String, Value>, problems: &mut Problems) {
 }
 
 fn written_name(tool: &Value) -> Option<String> {
-    let name = tool.get("function").and_then(|function| function.get("name")).or_else(|| tool.get("name"));
-    name.and_then(Value::as_str).map(str::to_owned)
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    text(tool.get("function").and_then(|function| function.get("name"))).or_else(|| text(tool.get("name")))
 }
 
 /// Takes the interface out of an OpenAI (`function`) or MCP (`inputSchema`) envelope.
@@ -353,6 +364,10 @@ fn flatten_request(fields: &Fields<'_>, tool: &mut Map<String, Value>, problems:
         return;
     }
     for (key, value) in request.as_object().into_iter().flatten() {
+        // Null is left out, but for a body, where it takes the default away.
+        if value.is_null() && key != "body" {
+            continue;
+        }
         if tool.get(key).is_some_and(|own| !own.is_null()) {
             let message = format!("{key} stands both in request and beside it; keep one");
             problems.add(child_pointer("/request", key), ProblemCode::Conflict, message);

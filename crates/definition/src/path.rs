@@ -7,8 +7,12 @@ use serde_json_path::JsonPath;
 
 /// The longest path, in bytes.
 const MAX_PATH: usize = 1_024;
-/// How many brackets, parentheses and negations a path may hold: its parser goes one deeper for each.
-const MAX_NESTING: usize = 64;
+/// How deep brackets and parentheses may nest: the time to parse doubles with each level.
+const MAX_NESTING: usize = 8;
+/// How many brackets, parentheses and negations there may be in all.
+const MAX_BRACKETS: usize = 64;
+/// How many `..` there may be: each multiplies the values that are looked at.
+const MAX_DESCENTS: usize = 2;
 
 /// A path that was checked when it was written.
 #[derive(Clone)]
@@ -29,14 +33,12 @@ pub enum InvalidPath {
     /// A dotted path with nothing between two dots, or no name at all.
     #[error("the dotted path {0:?} has an empty segment; write names with single dots between them")]
     EmptySegment(String),
-    /// A path that is longer, or nests deeper, than any answer needs.
-    #[error("the path is longer than {bytes} bytes, or has more than {nesting} brackets and negations")]
-    TooLong {
-        /// The longest path, in bytes.
-        bytes: usize,
-        /// The most brackets, parentheses and negations.
-        nesting: usize,
-    },
+    /// A path that is larger than any answer needs, and would cost every call.
+    #[error(
+        "the path is longer than {MAX_PATH} bytes, nests deeper than {MAX_NESTING}, has more than {MAX_BRACKETS} brackets \
+         and negations, or more than {MAX_DESCENTS} times `..`"
+    )]
+    TooLarge,
     /// A path that starts with `$` and is not RFC 9535.
     #[error("the path {path:?} is not RFC 9535 JSONPath: {reason}")]
     JsonPath {
@@ -53,9 +55,8 @@ impl ValuePath {
     /// # Errors
     /// [`InvalidPath`] for a dotted path with an empty segment and for a `$…` that does not parse.
     pub fn parse(text: &str) -> Result<Self, InvalidPath> {
-        let nesting = text.bytes().filter(|b| matches!(b, b'(' | b'[' | b'!')).count();
-        if text.len() > MAX_PATH || nesting > MAX_NESTING {
-            return Err(InvalidPath::TooLong { bytes: MAX_PATH, nesting: MAX_NESTING });
+        if !is_modest(text) {
+            return Err(InvalidPath::TooLarge);
         }
         let steps = if text.starts_with('$') {
             Steps::JsonPath(
@@ -96,6 +97,29 @@ impl ValuePath {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Whether a path is of a size that costs little to parse and to follow. Quoted text counts too: a path
+/// that needs that many brackets in a name can be told apart by nobody.
+fn is_modest(text: &str) -> bool {
+    let (mut depth, mut deepest, mut all) = (0usize, 0, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' => {
+                depth += 1;
+                all += 1;
+            }
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b'!' => all += 1,
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    let descents = text.matches("..").count();
+    text.len() <= MAX_PATH
+        && deepest <= MAX_NESTING
+        && all <= MAX_BRACKETS
+        && (descents <= MAX_DESCENTS || !text.starts_with('$'))
 }
 
 impl fmt::Debug for ValuePath {

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use crate::body::{BodyForm, BodyTemplate, Node, Quotes};
 use crate::context::Ctx;
 use crate::definition::Definition;
-use crate::json::{self, inline_text};
+use crate::json::inline_text;
 use crate::request::Method;
+use crate::scrub;
 use crate::template::{Piece, Slot, Template};
 use crate::url_template::UrlTemplate;
 
@@ -83,64 +84,21 @@ pub struct RenderedRequest {
 }
 
 impl RenderedRequest {
-    /// A text of the upstream with [`MASK`] in the place of every secret of this request: as it is,
-    /// inside JSON quotes, or percent-encoded. JSON that spells a secret with other escapes is read and
-    /// written anew. What an upstream makes of a secret otherwise (base64, a hash) can't be known.
+    /// A text of the upstream with [`MASK`] in the place of every secret of this request: as it is, in
+    /// JSON escapes of any spelling (also JSON inside JSON), percent-encoded, or read as Latin-1. What an
+    /// upstream makes of a secret otherwise (base64, HTML entities, a hash) can't be known.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut secrets: Vec<&str> = self.secrets.iter().map(|secret| secret.expose_secret().trim()).collect();
-        secrets.retain(|secret| secret.len() >= MIN_SCRUBBED);
-        if secrets.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        // One secret may begin another: the longer goes first.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        let mut out = Cow::Borrowed(text);
-        for secret in &secrets {
-            let quoted = Value::from(*secret).to_string();
-            for form in [*secret, &quoted[1..quoted.len() - 1], encode(secret).to_string().as_str()] {
-                if out.contains(form) {
-                    out = Cow::Owned(out.replace(form, MASK));
+        let mut forms: Vec<String> = Vec::new();
+        for secret in &self.secrets {
+            let secret = secret.expose_secret().trim();
+            if secret.len() >= MIN_SCRUBBED {
+                forms.push(secret.to_owned());
+                if !secret.is_ascii() {
+                    forms.push(secret.bytes().map(char::from).collect());
                 }
             }
         }
-        let escaped = out.contains('\\');
-        let read = if escaped { json::read(out.as_bytes(), json::ReadOptions::for_answers()).ok() } else { None };
-        if let Some(mut value) = read
-            && mask_strings(&mut value, &secrets)
-        {
-            out = Cow::Owned(value.to_string());
-        }
-        out
-    }
-}
-
-/// Masks secrets in every string and key of a value, and tells whether there were any.
-fn mask_strings(value: &mut Value, secrets: &[&str]) -> bool {
-    let masked = |text: &str| {
-        let found = secrets.iter().any(|secret| text.contains(secret));
-        found.then(|| secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, MASK)))
-    };
-    match value {
-        Value::String(text) => match masked(text) {
-            Some(clean) => {
-                *text = clean;
-                true
-            }
-            None => false,
-        },
-        Value::Array(items) => items.iter_mut().fold(false, |found, item| mask_strings(item, secrets) | found),
-        Value::Object(map) => {
-            let mut found = false;
-            let entries = std::mem::take(map);
-            for (key, mut value) in entries {
-                found |= mask_strings(&mut value, secrets);
-                let clean = masked(&key);
-                found |= clean.is_some();
-                map.insert(clean.unwrap_or(key), value);
-            }
-            found
-        }
-        _ => false,
+        scrub::mask(text, &forms, MASK)
     }
 }
 
@@ -275,6 +233,12 @@ fn render_url(template: &UrlTemplate, input: RenderInput<'_>) -> Result<String, 
             }
         }
     }
+    if let Some(slot) = template.authority.slots().next()
+        && !url[template.scheme.len()..].split([':', '.']).all(is_finished_label)
+    {
+        let reason = "must leave every label of the host one that can be read: no xn--, no hyphen at an end";
+        return Err(RenderError::Argument { name: slot.name(), reason });
+    }
     for segment in &template.segments {
         url.push('/');
         url.push_str(&render_segment(segment, input)?);
@@ -290,10 +254,18 @@ fn render_url(template: &UrlTemplate, input: RenderInput<'_>) -> Result<String, 
     Ok(url)
 }
 
-/// An LDH label, in any case and with the underscore that real hosts use; no A-label, since what
-/// it stands for can't be seen.
+/// Whether a label that a value is part of is still one: no A-label, since what that stands for can't be
+/// seen. A literal label may have an underscore.
+fn is_finished_label(label: &str) -> bool {
+    label.len() <= 63
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && !label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--"))
+}
+
+/// An LDH label, in any case; no A-label.
 fn is_dns_label(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     (1..=63).contains(&text.len())
         && text.bytes().all(inner)
         && !text.starts_with('-')

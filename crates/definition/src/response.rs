@@ -230,7 +230,7 @@ impl Evidence {
 }
 
 fn read_path(text: &str, pointer: &str, problems: &mut Problems) -> Option<ValuePath> {
-    match ValuePath::parse(text) {
+    match ValuePath::parse(text.trim()) {
         Ok(path) => Some(path),
         Err(error) => {
             problems.add(pointer, ProblemCode::Path, error.to_string());

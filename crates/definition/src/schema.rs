@@ -49,6 +49,18 @@ const KEYWORDS: [(&str, Takes); 23] = [
     ("uniqueItems", Takes::Flag),
 ];
 
+/// How many patterns a schema may have: each is compiled when the tool is written and first called.
+const MAX_PATTERNS: usize = 64;
+
+fn count_patterns(schema: &Map<String, Value>) -> usize {
+    let below = |value: &Value| match value {
+        Value::Object(map) => count_patterns(map),
+        Value::Array(items) => items.iter().filter_map(Value::as_object).map(count_patterns).sum(),
+        _ => 0,
+    };
+    usize::from(schema.get("pattern").is_some_and(Value::is_string)) + schema.values().map(below).sum::<usize>()
+}
+
 /// Checks the schema of a tool's parameters at `pointer`.
 pub(crate) fn check_parameters(schema: &Map<String, Value>, pointer: &str, problems: &mut Problems) {
     match schema.get("type") {
@@ -59,6 +71,13 @@ pub(crate) fn check_parameters(schema: &Map<String, Value>, pointer: &str, probl
             ProblemCode::SchemaType,
             "the parameters are an object at the top; put the value into a property",
         ),
+    }
+    let patterns = count_patterns(schema);
+    if patterns > MAX_PATTERNS {
+        let message =
+            format!("the schema has {patterns} patterns, and at most {MAX_PATTERNS} are compiled for one tool");
+        problems.add(pointer, ProblemCode::SchemaConstraint, message);
+        return;
     }
     check_keywords(schema, pointer, problems);
     check_object(schema, pointer, problems);
@@ -141,7 +160,9 @@ fn check_keywords(schema: &Map<String, Value>, pointer: &str, problems: &mut Pro
             },
             Takes::Number => (!value.is_number()).then_some("a number"),
             Takes::PositiveNumber => value.as_f64().is_none_or(|n| n <= 0.0).then_some("a number above 0"),
-            Takes::Count => value.as_u64().is_none().then_some("a whole number, 0 or more"),
+            Takes::Count => {
+                value.as_f64().is_none_or(|n| n < 0.0 || n.fract() != 0.0).then_some("a whole number, 0 or more")
+            }
             Takes::Flag => (!value.is_boolean()).then_some("true or false"),
             Takes::List => (!value.is_array()).then_some("a list"),
         };

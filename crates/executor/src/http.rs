@@ -51,7 +51,6 @@ impl HttpDispatch {
             }
             sends += 1;
             let result = self.send(outbound, effect, call.deadline).await;
-            self.note(host, &result);
             let wait = match &result {
                 _ if effect != EffectMode::Idempotent || sends == MAX_SENDS => None,
                 Ok(inbound) if is_retryable_status(inbound.status.as_u16()) => {
@@ -68,12 +67,15 @@ impl HttpDispatch {
                     tokio::time::sleep(wait).await;
                     last = Some(result);
                 }
-                _ => return (Sending::Done(result), sends),
+                _ => {
+                    self.note(host, &result);
+                    return (Sending::Done(result), sends);
+                }
             }
         }
     }
 
-    /// Tells the breaker how the host did. A refusal by our own policy says nothing of the host, and
+    /// Tells the breaker how the host did with a call, however often that was sent. A refusal by our own policy says nothing of the host, and
     /// neither does a host that was never asked.
     fn note(&self, host: &str, result: &Result<Inbound, SendFailure>) {
         match result {

@@ -310,6 +310,9 @@ impl Pipeline {
         let status = status_of(effect, answer.status, &shaped);
         let error = matches!(status, Status::Error | Status::InDoubt).then_some(("call.tool", None));
         let mut result = shaped.result;
+        if success && let (Some(_), Some(object)) = (answer.cut, result.as_object_mut()) {
+            object.insert("truncated".to_owned(), "the response did not come whole".into());
+        }
         if status == Status::InDoubt
             && let Some(object) = result.as_object_mut()
         {

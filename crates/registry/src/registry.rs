@@ -201,14 +201,19 @@ impl Registry {
         let mut since = known.revision();
         loop {
             let rows = self.store.tools_changed(since, revision, ROWS_AT_ONCE).await?;
-            let Some(last) = rows.last() else { break };
-            since = last.revision;
+            let full = rows.len() == ROWS_AT_ONCE as usize;
+            let rows = readable(rows, &mut next);
             let read = read_rows(&rows);
             for (row, definition) in rows.iter().zip(read) {
                 self.apply_tool(&mut next, row, definition);
             }
+            match rows.last() {
+                Some(last) if full => since = last.revision,
+                _ => break,
+            }
         }
-        for row in self.store.agents_changed(known.revision(), revision).await? {
+        let rows = self.store.agents_changed(known.revision(), revision).await?;
+        for row in readable(rows, &mut next) {
             apply_agent(&mut next, &row);
         }
         next.set_revision(revision);
@@ -245,6 +250,18 @@ impl Registry {
             }
         }
     }
+}
+
+/// The rows that can be read; the others are kept in mind for doctor.
+fn readable<T>(rows: Vec<Result<T, StoreError>>, next: &mut Snapshot) -> Vec<T> {
+    let mut good = Vec::with_capacity(rows.len());
+    for row in rows {
+        match row {
+            Ok(row) => good.push(row),
+            Err(error) => next.put_unreadable(error.to_string()),
+        }
+    }
+    good
 }
 
 /// Reads the definitions of rows; none for a deleted one.

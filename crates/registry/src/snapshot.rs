@@ -34,6 +34,7 @@ pub struct Snapshot {
     broken: OrdMap<Arc<str>, BrokenRow>,
     broken_agents: OrdMap<Arc<str>, BrokenRow>,
     shadowed: OrdSet<Arc<str>>,
+    unreadable: OrdSet<String>,
 }
 
 impl Snapshot {
@@ -111,6 +112,15 @@ impl Snapshot {
     /// Rows whose name belongs to a code tool, which wins.
     pub fn shadowed(&self) -> impl Iterator<Item = &str> {
         self.shadowed.iter().map(AsRef::as_ref)
+    }
+
+    /// Rows that could not be read at all, in words.
+    pub fn unreadable(&self) -> impl Iterator<Item = &str> {
+        self.unreadable.iter().map(String::as_str)
+    }
+
+    pub(crate) fn put_unreadable(&mut self, what: String) {
+        self.unreadable.insert(what);
     }
 
     pub(crate) fn set_revision(&mut self, revision: Revision) {

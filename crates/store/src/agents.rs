@@ -1,8 +1,11 @@
 //! Agents: who may use what. A profile is JSON text; the registry reads it.
 
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::revision::{Expect, Revision, WriteKind, Written, next_revision};
+use crate::revision::{Expect, Revision, WriteKind, Written, next_revision, read_row};
 
 /// A stored agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +20,15 @@ pub struct AgentRow {
     pub updated_at: i64,
 }
 
-type AgentColumns = (String, Option<String>, i64, i64);
-
-fn row((id, profile, revision, updated_at): AgentColumns) -> AgentRow {
-    AgentRow { id, profile, revision: Revision(revision), updated_at }
+impl FromRow<'_, SqliteRow> for AgentRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            profile: row.try_get("profile")?,
+            revision: Revision(row.try_get("revision")?),
+            updated_at: row.try_get("updated_at")?,
+        })
+    }
 }
 
 impl Store {
@@ -31,7 +39,7 @@ impl Store {
     pub async fn put_agent(&self, id: &str, profile: &str, expect: Expect) -> Result<Written, StoreError> {
         let mut tx = self.write().await?;
         let sql = "SELECT id, profile, revision, updated_at FROM agents WHERE id = $1 AND profile IS NOT NULL";
-        let current = sqlx::query_as(sql).bind(id).fetch_optional(&mut *tx).await?.map(row);
+        let current: Option<AgentRow> = sqlx::query_as(sql).bind(id).fetch_optional(&mut *tx).await?;
         expect.check(current.as_ref().map(|row| row.revision), || format!("the agent {id}"))?;
         if let Some(row) = current.as_ref().filter(|row| row.profile.as_deref() == Some(profile)) {
             return Ok(Written { kind: WriteKind::Unchanged, revision: row.revision });
@@ -80,10 +88,14 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    pub async fn agents_changed(&self, since: Revision, upto: Revision) -> Result<Vec<AgentRow>, StoreError> {
+    pub async fn agents_changed(
+        &self,
+        since: Revision,
+        upto: Revision,
+    ) -> Result<Vec<Result<AgentRow, StoreError>>, StoreError> {
         let sql = "SELECT id, profile, revision, updated_at FROM agents \
                    WHERE revision > $1 AND revision <= $2 ORDER BY revision";
-        let rows: Vec<AgentColumns> = sqlx::query_as(sql).bind(since.0).bind(upto.0).fetch_all(self.readers()).await?;
-        Ok(rows.into_iter().map(row).collect())
+        let rows = sqlx::query(sql).bind(since.0).bind(upto.0).fetch_all(self.readers()).await?;
+        Ok(rows.iter().map(|row| read_row(row, "agents")).collect())
     }
 }

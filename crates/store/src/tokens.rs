@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::revision::{Revision, next_revision};
+use crate::revision::{Revision, next_revision, read_row};
 
 /// What the holder of a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,8 +149,8 @@ impl Store {
     pub async fn tokens_changed(&self, since: Revision) -> Result<Vec<Result<TokenRow, StoreError>>, StoreError> {
         let sql = "SELECT id, name, role, agents, hash, revision, created_at, expires_at, revoked_at FROM tokens \
                    WHERE revision > $1 ORDER BY revision";
-        let rows: Vec<TokenColumns> = sqlx::query_as(sql).bind(since.0).fetch_all(self.readers()).await?;
-        Ok(rows.into_iter().map(read).collect())
+        let rows = sqlx::query(sql).bind(since.0).fetch_all(self.readers()).await?;
+        Ok(rows.iter().map(|row| read_row::<TokenColumns>(row, "tokens").and_then(read)).collect())
     }
 }
 

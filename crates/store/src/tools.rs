@@ -6,7 +6,7 @@ use toolcrib_definition::Definition;
 
 use crate::error::StoreError;
 use crate::pool::Store;
-use crate::revision::{Expect, Revision, WriteKind, Written, next_revision};
+use crate::revision::{Expect, Revision, WriteKind, Written, next_revision, read_row};
 
 /// How many versions of a tool are kept.
 pub const KEPT_VERSIONS: i64 = 20;
@@ -122,15 +122,21 @@ impl Store {
         Ok(sqlx::query_as(sql).bind(name).fetch_optional(self.readers()).await?)
     }
 
-    /// At most `most` rows above `since` and up to `upto`, deleted ones included, lowest revision first.
+    /// At most `most` rows above `since` and up to `upto`, deleted ones included, lowest revision first. A
+    /// row that can't be read is a [`StoreError::BadRow`] among them.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    pub async fn tools_changed(&self, since: Revision, upto: Revision, most: u32) -> Result<Vec<ToolRow>, StoreError> {
+    pub async fn tools_changed(
+        &self,
+        since: Revision,
+        upto: Revision,
+        most: u32,
+    ) -> Result<Vec<Result<ToolRow, StoreError>>, StoreError> {
         let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools \
                    WHERE revision > $1 AND revision <= $2 ORDER BY revision LIMIT $3";
-        let rows = sqlx::query_as(sql).bind(since.0).bind(upto.0).bind(most).fetch_all(self.readers()).await?;
-        Ok(rows)
+        let rows = sqlx::query(sql).bind(since.0).bind(upto.0).bind(most).fetch_all(self.readers()).await?;
+        Ok(rows.iter().map(|row| read_row(row, "tools")).collect())
     }
 
     /// The kept versions of a tool, newest first; also of one that was deleted.

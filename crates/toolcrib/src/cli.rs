@@ -66,9 +66,9 @@ enum Command {
     /// Tokens: list, create, revoke
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
-    /// Bring the database's schema up to date
+    /// Make the database when it is not there, and bring its schema up to date
     Migrate,
-    /// Configuration: show
+    /// Configuration of this process: show
     #[command(subcommand)]
     Config(config_command::ConfigCommand),
     /// Print a completion script for a shell
@@ -106,9 +106,6 @@ impl Cli {
             Command::Serve(_) => {
                 let config = global.load(bind)?.config;
                 logging::install(&config.log)?;
-                for name in config::unknown_variables() {
-                    tracing::warn!(variable = %name, "no such setting; is it a typo? `toolcrib config show` lists all");
-                }
                 serve::run(&config).await
             }
             Command::Config(command) => command.run(&global.load(bind)?, output),
@@ -129,7 +126,7 @@ impl Cli {
             command => {
                 let config = global.load(bind)?.config;
                 let makes_it = matches!(&command, Command::Tokens(_));
-                if global.server.is_none() && !makes_it && !config.store.path.is_file() {
+                if global.server.as_ref().is_none_or(String::is_empty) && !makes_it && !config.store.path.is_file() {
                     bail!(
                         "there is no database at {}; name one with --db, make one with `toolcrib migrate`, or name a server \
                          with --server",
@@ -165,6 +162,9 @@ impl Cli {
 
 impl Global {
     fn load(&self, bind: Option<String>) -> anyhow::Result<Loaded> {
+        for name in config::unknown_variables() {
+            eprintln!("warning: {name} is no setting; is it a typo? docs/reference/configuration.md lists all");
+        }
         config::load(self.config.as_deref(), &Overrides { bind, database: self.db.clone() })
     }
 
@@ -174,8 +174,10 @@ impl Global {
 
     async fn connect(&self, config: &Config, location: &Location) -> anyhow::Result<Connection> {
         match &self.server {
-            Some(server) => Connection::remote(server, self.token.clone()),
-            None => Connection::local(config, location).await,
+            Some(server) if !server.is_empty() => {
+                Connection::remote(server, self.token.clone().filter(|token| !token.is_empty()))
+            }
+            _ => Connection::local(config, location).await,
         }
     }
 }

@@ -372,7 +372,12 @@ pub fn unknown_variables() -> Vec<String> {
         "TOOLCRIB_EGRESS_ALLOW_PRIVATE",
     ];
     // Kubernetes gives these to every pod beside a service called toolcrib.
-    let of_kubernetes = |name: &str| name.contains("_SERVICE_") || name.contains("_PORT");
+    let of_kubernetes = |name: &str| {
+        name.contains("_SERVICE_")
+            || name == "TOOLCRIB_PORT"
+            || name.starts_with("TOOLCRIB_PORT_")
+            || name.contains("_TCP")
+    };
     crate::secrets::variables()
         .map(|(name, _)| name)
         .filter(|name| name.starts_with("TOOLCRIB_") && !name.contains("__") && !name.starts_with("TOOLCRIB_SECRET_"))
@@ -490,7 +495,11 @@ impl Config {
         let hosts = |list: &List| list.0.iter().map(|host| Ok(host.parse()?)).collect::<anyhow::Result<Vec<_>>>();
         let nets = |key: &str, list: &List| {
             let net = |text: &String| {
-                text.parse().with_context(|| format!("egress.{key}: {text:?} is no network, such as 10.1.0.0/16"))
+                // An address alone is the network of that address.
+                let alone = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
+                alone.or_else(|_| text.parse()).with_context(|| {
+                    format!("egress.{key}: {text:?} is no network, such as 10.1.0.0/16, and no address")
+                })
             };
             list.0.iter().map(net).collect::<anyhow::Result<Vec<_>>>()
         };

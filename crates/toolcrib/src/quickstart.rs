@@ -117,7 +117,7 @@ async fn tour(api: &Connection, upstream: &str, output: Output) -> anyhow::Resul
     say("\n2. The tools as the model sees them (OpenAI's format):");
     let tools = api.send(Method::GET, "/v1/agents/demo/tools?format=openai", None).await?;
     for tool in tools["tools"].as_array().into_iter().flatten() {
-        say(&format!("   {}", tool["function"]));
+        say(&format!("   {tool}"));
     }
     steps.push(json!({ "step": "tools", "answer": tools }));
 

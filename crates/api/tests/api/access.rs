@@ -25,7 +25,7 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/agents/{id}/calls", &["admin", "operator", "caller"]),
     ("GET", "/v1/traces", &["admin", "operator", "auditor"]),
     ("GET", "/v1/traces/{id}", &["admin", "operator", "auditor"]),
-    ("GET", "/v1/sessions/{session}/evidence", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/sessions/{session}/evidence", &["admin", "operator", "caller", "auditor"]),
     ("GET", "/v1/events", &["admin", "operator", "auditor"]),
     ("GET", "/v1/tokens", &["admin"]),
     ("POST", "/v1/tokens", &["admin"]),

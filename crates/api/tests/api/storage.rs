@@ -64,3 +64,36 @@ async fn what_another_process_writes_is_taken_over() {
     other.refresh().await.unwrap();
     assert!(other.snapshot().tool("ping").is_none());
 }
+
+#[tokio::test]
+async fn rows_that_cannot_be_read_hide_no_others() {
+    let app = App::new().await;
+    let mut other = other_process(&app).await;
+    for sql in [
+        "UPDATE catalog SET revision = revision + 5",
+        "INSERT INTO agents (id, profile, revision, created_at, updated_at) \
+         VALUES ('g1', X'ff', (SELECT revision FROM catalog), 0, 0)",
+        "INSERT INTO tools (name, definition, version, revision, created_at, updated_at) \
+         VALUES ('odd', '{}', 'abc', (SELECT revision FROM catalog), 0, 0)",
+        "INSERT INTO tokens (id, name, role, hash, revision, created_at) \
+         VALUES ('t1', 'emperor', 'emperor', 'h', (SELECT revision FROM catalog), 0)",
+        "INSERT INTO tokens (id, name, role, hash, revision, created_at) \
+         VALUES ('t2', X'ff', 'admin', 'i', (SELECT revision FROM catalog), 0)",
+    ] {
+        sqlx::query(sql).execute(&mut other).await.unwrap();
+    }
+    app.tool(get_tool("after", "https://api.example.com/")).await;
+    assert_eq!(app.get("/v1/tools/after").await.status, StatusCode::OK);
+    let token = app.token("auditor", None).await;
+    assert_eq!(
+        app.send(app.request(Method::GET, "/v1/tools", Some(&token), Body::empty())).await.status,
+        StatusCode::OK
+    );
+    let doctor = app.get("/v1/doctor").await.json();
+    let found = doctor["findings"].as_array().unwrap().iter().filter(|f| f["code"] == "store.bad_row").count();
+    assert_eq!((found, &doctor["healthy"]), (4, &false.into()), "{doctor}");
+    let location = toolcrib_store::Location::File(app.folder.path().join("test.db"));
+    let again = toolcrib_store::Store::open(&location, app.store.clock().clone(), app.store.randomness().clone()).await;
+    let again = toolcrib_registry::Registry::builder(again.unwrap()).open().await.unwrap();
+    assert!(again.snapshot().tool("after").is_some(), "and a restart comes up");
+}

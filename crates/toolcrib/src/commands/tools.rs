@@ -103,7 +103,9 @@ impl ToolsCommand {
             }
             ToolsCommand::Put { file } => {
                 let definition = read_json(&file)?;
-                let name = definition.get("name").and_then(Value::as_str).context("the definition has no name")?;
+                let name = definition.get("name").and_then(Value::as_str);
+                let name =
+                    name.context("the definition has no name; a manifest goes in with `toolcrib tools import`")?;
                 let path = format!("/v1/tools/{}", segment(name));
                 let written = api.send(Method::PUT, &path, Some(&definition)).await?;
                 print_warnings(&written);
@@ -246,7 +248,10 @@ impl TryArgs {
             );
             println!("{:#}", outcome["result"]);
         });
-        Ok(())
+        match sent["outcome"]["status"].as_str() {
+            Some("ok" | "halted" | "waiting") => Ok(()),
+            _ => bail!("the call ended as {}", cell(&sent["outcome"]["status"])),
+        }
     }
 }
 
