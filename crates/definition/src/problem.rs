@@ -33,7 +33,7 @@ problem_codes! {
     UnknownKey "definition.unknown_key" "A key is not part of a definition; the message proposes the nearest one.";
     Missing "definition.missing" "A required key is not there.";
     Conflict "definition.conflict" "Two keys say different things about the same part.";
-    Name "name.invalid" "The name breaks the rule ^[a-z][a-z0-9_]*$ with 1 to 64 characters.";
+    Name "name.invalid" "The name breaks the rule `^[a-z][a-z0-9_]*$` with 1 to 64 characters.";
     Description "description.blank" "The description is missing or blank; it is what the model reads.";
     Method "method.unknown" "The method is not GET, HEAD, POST, PUT, PATCH or DELETE.";
     Url "url.invalid" "The URL does not parse, or holds something a URL of a tool may not hold.";

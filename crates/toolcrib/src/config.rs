@@ -105,7 +105,7 @@ pub struct EgressConfig {
     pub in_flight_per_host: usize,
 }
 
-/// Where secrets come from: TOOLCRIB_SECRET_<NAME> and a folder.
+/// Where secrets come from: `TOOLCRIB_SECRET_<NAME>` and a folder.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub struct SecretsConfig {
