@@ -56,7 +56,7 @@ pub fn openapi_document() -> OpenApi {
 
 fn parts() -> (Router<ApiState>, OpenApi) {
     let (router, mut openapi) = addresses().split_for_parts();
-    openapi::describe_responses(&mut openapi);
+    openapi::complete_operations(&mut openapi);
     (router, openapi)
 }
 
