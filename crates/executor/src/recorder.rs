@@ -43,6 +43,8 @@ impl Default for RecorderSettings {
 
 /// Traces written in one transaction.
 const BATCH: usize = 512;
+/// Traces written out as JSON before the calls that wait for this thread have their turn.
+const ROWS_AT_ONCE: usize = 16;
 /// How often old traces are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 /// The longest wait between two tries at a batch.
@@ -150,6 +152,9 @@ impl Writer {
                     Message::Trace(trace) => {
                         weight += trace.weight;
                         traces.push(trace.into_row());
+                        if traces.len().is_multiple_of(ROWS_AT_ONCE) {
+                            tokio::task::yield_now().await;
+                        }
                     }
                     Message::Flush(done) => waiting.push(done),
                 }
