@@ -8,7 +8,6 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 use toolcrib_registry::{Agent, AgentId, RegistryError};
-use toolcrib_store::WriteKind;
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
@@ -16,7 +15,7 @@ use crate::body::JsonBody;
 use crate::extract::Path;
 use crate::forecast::agent_warnings;
 use crate::problem::{ApiError, ProblemBody};
-use crate::revision::{etag, expectation};
+use crate::revision::{etag, expectation, write_result};
 use crate::state::ApiState;
 
 /// All agents.
@@ -103,11 +102,7 @@ pub(crate) async fn write(
     let agent_id: AgentId = id.parse().map_err(ApiError::Request)?;
     let agent = Agent::from_json(&body).map_err(|problems| ApiError::Registry(RegistryError::Profile(problems)))?;
     let written = state.registry().put_agent(&agent_id, &agent, expectation(&headers)?).await?;
-    let (status, result) = match written.kind {
-        WriteKind::Created => (StatusCode::CREATED, "created"),
-        WriteKind::Updated => (StatusCode::OK, "updated"),
-        WriteKind::Unchanged => (StatusCode::OK, "unchanged"),
-    };
+    let (status, result) = write_result(written.kind);
     let warnings = agent_warnings(&state.registry().snapshot(), &agent);
     let body = AgentWritten { id, result, revision: written.revision.0, warnings };
     Ok((status, etag(written.revision), Json(body)).into_response())

@@ -1,8 +1,8 @@
 //! Revisions as entity tags: `ETag: "42"`, `If-Match: "42"`, `If-None-Match: *`.
 
-use http::HeaderMap;
 use http::header::{ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use toolcrib_store::{Expect, Revision};
+use http::{HeaderMap, StatusCode};
+use toolcrib_store::{Expect, Revision, WriteKind};
 
 use crate::problem::ApiError;
 
@@ -23,6 +23,15 @@ pub(crate) fn expectation(headers: &HeaderMap) -> Result<Expect, ApiError> {
             .and_then(|number| number.parse().ok())
             .map(|number| Expect::Revision(Revision(number)))
             .ok_or_else(|| ApiError::IfMatch(value.to_owned())),
+    }
+}
+
+/// The status and the word for what a write did.
+pub(crate) fn write_result(kind: WriteKind) -> (StatusCode, &'static str) {
+    match kind {
+        WriteKind::Created => (StatusCode::CREATED, "created"),
+        WriteKind::Updated => (StatusCode::OK, "updated"),
+        WriteKind::Unchanged => (StatusCode::OK, "unchanged"),
     }
 }
 

@@ -35,6 +35,9 @@ pub(crate) struct VersionBody {
     /// The stored form; null when it can't be read as JSON.
     #[schema(value_type = Object)]
     definition: Value,
+    /// Why `definition` is null, when the stored text can't be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 /// What a restore did.
@@ -48,12 +51,12 @@ pub(crate) struct Restored {
 }
 
 fn version_body(row: VersionRow) -> VersionBody {
-    VersionBody {
-        version: row.version,
-        actor: row.actor,
-        created_at: row.created_at,
-        definition: json::parse(row.definition.as_bytes()).unwrap_or(Value::Null),
-    }
+    // One that can't be read hides neither itself nor the others.
+    let (definition, problem) = match json::parse(row.definition.as_bytes()) {
+        Ok(definition) => (definition, None),
+        Err(error) => (Value::Null, Some(format!("the stored text can't be read: {error}"))),
+    };
+    VersionBody { version: row.version, actor: row.actor, created_at: row.created_at, definition, problem }
 }
 
 /// List the versions of a tool, also of one that was deleted

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_definition::Definition;
 use toolcrib_registry::Entry;
-use toolcrib_store::WriteKind;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
@@ -17,7 +16,7 @@ use crate::body::JsonBody;
 use crate::extract::{Path, Query};
 use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
-use crate::revision::{etag, expectation};
+use crate::revision::{etag, expectation, write_result};
 use crate::state::ApiState;
 
 /// Which tools are wanted.
@@ -191,11 +190,7 @@ pub(crate) async fn write(
         return Err(ApiError::NameMismatch { body: definition.name.to_string(), path: name });
     }
     let written = state.registry().put_tool(&definition, expect, &principal.name).await?;
-    let (status, result) = match written.kind {
-        WriteKind::Created => (StatusCode::CREATED, "created"),
-        WriteKind::Updated => (StatusCode::OK, "updated"),
-        WriteKind::Unchanged => (StatusCode::OK, "unchanged"),
-    };
+    let (status, result) = write_result(written.kind);
     let warnings = warnings_for(&state, &definition);
     let body = ToolWritten { name, result, revision: written.revision.0, warnings };
     Ok((status, etag(written.revision), Json(body)).into_response())

@@ -89,8 +89,8 @@ impl Metrics {
         self.blocked.get_or_create(&CodeLabels { code }).inc();
     }
 
-    pub(crate) fn retried(&self) {
-        self.retries.inc();
+    pub(crate) fn retried(&self, times: u32) {
+        self.retries.inc_by(u64::from(times));
     }
 
     pub(crate) fn trace_dropped(&self) {

@@ -235,8 +235,7 @@ impl Pipeline {
         let rendering = Instant::now();
         let request = match self.render(definition, arguments, call_id) {
             Ok(request) => request,
-            Err(RenderError::MissingSecret { name }) => {
-                let error = RenderError::MissingSecret { name: name.clone() };
+            Err(ref error @ RenderError::MissingSecret { ref name }) => {
                 let reason = format!("the secret {name:?} is not configured");
                 return Ended::error(Status::Error, "call.secret", error.to_string(), Some(reason));
             }
@@ -251,9 +250,7 @@ impl Pipeline {
         let dispatched = self.inner.dispatch.dispatch(PreparedCall { definition, request: &request, deadline }).await;
         trace.timings(dispatched.timings);
         trace.put("sends", dispatched.sends.into());
-        for _ in 1..dispatched.sends {
-            self.inner.metrics.retried();
-        }
+        self.inner.metrics.retried(dispatched.sends.saturating_sub(1));
         match dispatched.result {
             Ok(answer) => self.shape(definition, answer, trace).await,
             Err(failure) => self.unanswered(definition.effect(), failure, trace),

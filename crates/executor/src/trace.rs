@@ -1,5 +1,7 @@
 //! The readable record of one call.
 
+use std::io;
+
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolcrib_definition::RenderedRequest;
@@ -33,7 +35,7 @@ pub(crate) struct TraceBuilder {
     started_at: i64,
     started: Instant,
     phases: Vec<(&'static str, f64)>,
-    pub(crate) parts: Map<String, Value>,
+    parts: Map<String, Value>,
     pub(crate) blocked: Option<Blocked>,
     weight: usize,
 }
@@ -174,14 +176,32 @@ impl TraceBuilder {
     }
 }
 
+/// Counts the bytes of a JSON text without keeping them, and ends the writing when they are too many.
+struct Measure(usize);
+
+impl io::Write for Measure {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        if self.0 > MAX_VALUE { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A value that is short enough, or the beginning of its JSON text; and how many bytes that is.
 fn bounded(value: &Value) -> (Value, usize) {
     match value {
         Value::String(text) => (cut(text), text.len().min(MAX_VALUE)),
         Value::Null | Value::Bool(_) | Value::Number(_) => (value.clone(), 32),
         Value::Array(_) | Value::Object(_) => {
-            let text = value.to_string();
-            if text.len() <= MAX_VALUE { (value.clone(), text.len()) } else { (cut(&text), MAX_VALUE) }
+            // Most values fit: they are measured, and their text is made once, off the path of the call.
+            let mut measure = Measure(0);
+            match serde_json::to_writer(&mut measure, value) {
+                Ok(()) => (value.clone(), measure.0),
+                Err(_) => (cut(&value.to_string()), MAX_VALUE),
+            }
         }
     }
 }

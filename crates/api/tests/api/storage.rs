@@ -97,3 +97,17 @@ async fn rows_that_cannot_be_read_hide_no_others() {
     let again = toolcrib_registry::Registry::builder(again.unwrap()).open().await.unwrap();
     assert!(again.snapshot().tool("after").is_some(), "and a restart comes up");
 }
+
+#[tokio::test]
+async fn a_version_that_cannot_be_read_says_so_beside_the_others() {
+    let app = App::new().await;
+    app.tool(get_tool("ping", "https://api.example.com/1")).await;
+    app.tool(get_tool("ping", "https://api.example.com/2")).await;
+    let damage = "UPDATE tool_versions SET definition = '{' WHERE name = 'ping' AND version = 1";
+    sqlx::query(damage).execute(&mut other_process(&app).await).await.unwrap();
+    let listed = app.get("/v1/tools/ping/versions").await.json();
+    let versions = listed["versions"].as_array().unwrap();
+    let of = |version: i64| versions.iter().find(|v| v["version"] == version).unwrap();
+    assert!(of(1)["definition"].is_null() && of(1)["problem"].is_string(), "{listed}");
+    assert!(of(2)["definition"].is_object() && of(2).get("problem").is_none(), "{listed}");
+}
