@@ -37,6 +37,7 @@
 mod batch;
 mod breaker;
 mod code;
+mod data_call;
 mod dispatch;
 mod events;
 mod executor;

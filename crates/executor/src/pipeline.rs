@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolcrib_definition::json::{kind_of, parse};
-use toolcrib_definition::{
-    Answer, Approval, Ctx, Definition, EffectMode, Extract, RenderError, RenderInput, RenderedRequest, Shaped,
-};
+use toolcrib_definition::{Attachment, Ctx, EffectMode};
 use toolcrib_registry::{Agent, Entry, RegisteredCodeTool, Snapshot};
 use toolcrib_store::time_ordered_id;
 
 use crate::code::{self, CodeFailure};
-use crate::dispatch::{Cut, DispatchFailure, FailureKind, PreparedCall, UpstreamAnswer};
 use crate::events::EventKind;
 use crate::executor::{CallRequest, Inner};
 use crate::metrics::Metrics;
@@ -32,23 +28,25 @@ pub(crate) struct Pipeline {
 }
 
 /// What the model reads beside the failure of a call that may have happened all the same.
-const IN_DOUBT: &str = "; it may have taken effect all the same, so don't repeat it blindly";
-
-/// How much the model reads of a body that is not whole, in characters.
-const MAX_CUT_BODY: usize = 2_000;
+pub(crate) const IN_DOUBT: &str = "; it may have taken effect all the same, so don't repeat it blindly";
 
 /// How a call ended, before it is an outcome.
-struct Ended {
-    status: Status,
-    result: Value,
-    halt: Option<HaltOutcome>,
-    attachments: Vec<toolcrib_definition::Attachment>,
+pub(crate) struct Ended {
+    pub(crate) status: Status,
+    pub(crate) result: Value,
+    pub(crate) halt: Option<HaltOutcome>,
+    pub(crate) attachments: Vec<Attachment>,
     /// The code and the operator's reason, when it is an error.
-    error: Option<(&'static str, Option<String>)>,
+    pub(crate) error: Option<(&'static str, Option<String>)>,
 }
 
 impl Ended {
-    fn error(status: Status, code: &'static str, message: impl Into<String>, reason: Option<String>) -> Self {
+    pub(crate) fn error(
+        status: Status,
+        code: &'static str,
+        message: impl Into<String>,
+        reason: Option<String>,
+    ) -> Self {
         Self { status, result: error_result(message), halt: None, attachments: Vec::new(), error: Some((code, reason)) }
     }
 }
@@ -219,135 +217,6 @@ impl Pipeline {
         }
     }
 
-    /// Approval, render, send, extract, evidence, halt.
-    async fn data(
-        &self,
-        definition: &Definition,
-        arguments: &Map<String, Value>,
-        call_id: &str,
-        trace: &mut TraceBuilder,
-    ) -> Ended {
-        if definition.approval != Approval::Never {
-            // Closed, not open: a rule that can't be asked about is not a rule that says yes.
-            let message = "this tool needs a person's approval, and none can be asked for here; nothing was sent";
-            return Ended::error(Status::Denied, "call.approval", message, None);
-        }
-        let rendering = Instant::now();
-        let request = match self.render(definition, arguments, call_id) {
-            Ok(request) => request,
-            Err(ref error @ RenderError::MissingSecret { ref name }) => {
-                let reason = format!("the secret {name:?} is not configured");
-                return Ended::error(Status::Error, "call.secret", error.to_string(), Some(reason));
-            }
-            Err(error) => return Ended::error(Status::Error, "call.arguments", error.to_string(), None),
-        };
-        trace.phase("render", rendering);
-        trace.request(&request);
-
-        let timeout =
-            definition.timeout.map_or(self.agent.limits().tool_timeout, |s| Duration::from_secs(u64::from(s)));
-        let deadline = Instant::now() + timeout;
-        let dispatched = self.inner.dispatch.dispatch(PreparedCall { definition, request: &request, deadline }).await;
-        trace.timings(dispatched.timings);
-        trace.put("sends", dispatched.sends.into());
-        self.inner.metrics.retried(dispatched.sends.saturating_sub(1));
-        match dispatched.result {
-            Ok(answer) => self.shape(definition, answer, trace).await,
-            Err(failure) => self.unanswered(definition.effect(), failure, trace),
-        }
-    }
-
-    fn render(
-        &self,
-        definition: &Definition,
-        arguments: &Map<String, Value>,
-        call_id: &str,
-    ) -> Result<RenderedRequest, RenderError> {
-        let secrets = self.inner.secrets.load();
-        definition.render(RenderInput {
-            arguments,
-            ctx: &self.ctx,
-            call_id,
-            secrets: secrets.as_ref().as_ref(),
-            path_param: self.inner.dispatch.policy().path_param,
-        })
-    }
-
-    /// Extract, evidence and halt of an answer.
-    async fn shape(&self, definition: &Definition, answer: UpstreamAnswer, trace: &mut TraceBuilder) -> Ended {
-        let shaping = Instant::now();
-        let success = (200..300).contains(&answer.status);
-        let effect = definition.effect();
-        if let Some(cut) = answer.cut.filter(|_| success && definition.extract != Extract::Status) {
-            trace.answer(&answer, &Value::Null);
-            return cut_answer(definition, &answer, cut);
-        }
-        let location = answer.location.as_deref();
-        let shaped = definition.shape(Answer { status: answer.status, location, body: &answer.body });
-        trace.phase("extract", shaping);
-        trace.answer(&answer, &shaped.result);
-        if let Some(evidence) = definition.evidence.as_ref().filter(|_| !shaped.evidence_ids.is_empty()) {
-            trace.put("evidence", json!({ "kind": evidence.kind, "ids": shaped.evidence_ids }));
-            if !self.session.is_empty() {
-                let store = self.inner.registry.store();
-                if let Err(error) =
-                    store.record_evidence(&self.session, &self.agent_id, &evidence.kind, &shaped.evidence_ids).await
-                {
-                    tracing::error!(error = %error, "evidence could not be recorded");
-                    let reason = Some(error.to_string());
-                    if effect == EffectMode::Idempotent {
-                        let message = "evidence processing failed: the ids could not be recorded";
-                        return Ended::error(Status::Error, "call.evidence", message, reason);
-                    }
-                    // What happened is not called an error; its ids can't be cited, and the trace says why.
-                    trace.error("call.evidence", reason.as_deref());
-                }
-            }
-        }
-        let status = status_of(effect, answer.status, &shaped);
-        let error = matches!(status, Status::Error | Status::InDoubt).then_some(("call.tool", None));
-        let mut result = shaped.result;
-        if success && let (Some(_), Some(object)) = (answer.cut, result.as_object_mut()) {
-            object.insert("truncated".to_owned(), "the response did not come whole".into());
-        }
-        if status == Status::InDoubt
-            && let Some(object) = result.as_object_mut()
-        {
-            object.insert("note".to_owned(), IN_DOUBT.trim_start_matches("; ").into());
-        }
-        Ended {
-            status,
-            result,
-            halt: shaped.halt.map(|halt| HaltOutcome { say: halt.say }),
-            attachments: shaped.attachments,
-            error,
-        }
-    }
-
-    fn unanswered(&self, effect: EffectMode, failure: DispatchFailure, trace: &mut TraceBuilder) -> Ended {
-        let DispatchFailure { kind, code, message, reason } = failure;
-        let mut message = message.into_owned();
-        let status = match kind {
-            FailureKind::Blocked(blocked) => {
-                self.inner.metrics.blocked(blocked.reason.code());
-                tracing::warn!(agent = %self.agent_id, code = blocked.reason.code(), subject = %blocked.subject,
-                    "egress.call.blocked");
-                self.publish(
-                    EventKind::EgressBlocked,
-                    || json!({ "code": blocked.reason.code(), "subject": blocked.subject, "detail": blocked.detail }),
-                );
-                trace.blocked = Some(blocked);
-                Status::Error
-            }
-            FailureKind::InDoubt if effect == EffectMode::AtMostOnce => {
-                message.push_str(IN_DOUBT);
-                Status::InDoubt
-            }
-            FailureKind::InDoubt | FailureKind::NotSent => Status::Error,
-        };
-        Ended::error(status, code, message, reason)
-    }
-
     async fn code(
         &self,
         tool: &RegisteredCodeTool,
@@ -377,7 +246,7 @@ impl Pipeline {
         }
     }
 
-    fn publish(&self, kind: EventKind, data: impl FnOnce() -> Value) {
+    pub(crate) fn publish(&self, kind: EventKind, data: impl FnOnce() -> Value) {
         self.inner.events.publish(kind, Some(&self.agent_id), || {
             let mut data = data();
             data["agent"] = self.agent_id.as_str().into();
@@ -400,39 +269,5 @@ pub(crate) fn read_arguments(arguments: Value) -> Result<Map<String, Value>, Str
         Value::Object(map) => Ok(map),
         Value::Null => Ok(Map::new()),
         other => Err(format!("invalid arguments: expected an object, got {}", kind_of(&other))),
-    }
-}
-
-/// A 2xx whose body is not whole. It was a success all the same: an effect that happened is not
-/// called an error, and a read that can't be trusted is.
-fn cut_answer(definition: &Definition, answer: &UpstreamAnswer, cut: Cut) -> Ended {
-    let bytes = answer.body.len();
-    let (code, words) = match cut {
-        Cut::TooLarge(bound) => ("call.too_large", format!("the response is larger than {bound} bytes")),
-        Cut::BrokenOff => ("call.broken_off", format!("the response broke off after {bytes} bytes")),
-        Cut::TimedOut => ("call.body_timeout", format!("the response did not end in time; {bytes} bytes came")),
-        Cut::Unreadable => ("call.unreadable", "the response is compressed in a way that can't be read".to_owned()),
-    };
-    if definition.effect() == EffectMode::Idempotent {
-        return Ended::error(Status::Error, code, words, None);
-    }
-    let mut result = json!({ "status": answer.status, "truncated": words });
-    if definition.extract == Extract::BodyRaw && definition.evidence.is_none() {
-        result["body"] = answer.body.chars().take(MAX_CUT_BODY).collect::<String>().into();
-    }
-    Ended { status: Status::Ok, result, halt: None, attachments: Vec::new(), error: None }
-}
-
-/// The status of an answered call. For a call that may happen only once, an answer that does not say
-/// whether it happened leaves it in doubt.
-fn status_of(effect: EffectMode, status: u16, shaped: &Shaped) -> Status {
-    if shaped.halt.is_some() {
-        Status::Halted
-    } else if effect == EffectMode::AtMostOnce && matches!(status, 408 | 429 | 500..=599) {
-        Status::InDoubt
-    } else if shaped.is_error {
-        Status::Error
-    } else {
-        Status::Ok
     }
 }
