@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::stream::{self, StreamExt};
-use serde_json::json;
 use toolcrib_definition::Ctx;
 use toolcrib_registry::{Agent, Limits};
 
 use crate::executor::{CallRequest, Executor};
 use crate::outcome::{Outcome, Status};
 use crate::pipeline::Pipeline;
+use crate::trace::BatchPlace;
 
 impl Executor {
     /// Runs the calls of one step: one after the other, or as many at once as the agent's
@@ -35,7 +35,7 @@ impl Executor {
         let size = calls.len();
         let halted = Arc::new(AtomicBool::new(false));
         let ended = Arc::new(AtomicUsize::new(0));
-        let place = |index: usize| json!({ "id": batch_id, "index": index, "size": size });
+        let place = |index: usize| BatchPlace { id: batch_id.clone(), index, size };
         let run = |(index, request): (usize, CallRequest)| {
             let (pipeline, halted, ended) = (Arc::clone(&pipeline), Arc::clone(&halted), Arc::clone(&ended));
             let begun = pipeline.begin(&request, Some(place(index)));

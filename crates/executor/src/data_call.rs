@@ -48,7 +48,7 @@ impl Pipeline {
         let deadline = Instant::now() + timeout;
         let dispatched = self.inner.dispatch.dispatch(PreparedCall { definition, request: &request, deadline }).await;
         trace.timings(dispatched.timings);
-        trace.put("sends", dispatched.sends.into());
+        trace.sends(dispatched.sends);
         self.inner.metrics.retried(dispatched.sends.saturating_sub(1));
         match dispatched.result {
             Ok(answer) => self.shape(definition, answer, trace).await,
@@ -86,7 +86,7 @@ impl Pipeline {
         trace.phase("extract", shaping);
         trace.answer(&answer, &shaped.result);
         if let Some(evidence) = definition.evidence.as_ref().filter(|_| !shaped.evidence_ids.is_empty()) {
-            trace.put("evidence", json!({ "kind": evidence.kind, "ids": shaped.evidence_ids }));
+            trace.evidence(&evidence.kind, &shaped.evidence_ids);
             if !self.session.is_empty() {
                 let store = self.inner.registry.store();
                 if let Err(error) =
@@ -135,7 +135,7 @@ impl Pipeline {
                     EventKind::EgressBlocked,
                     || json!({ "code": blocked.reason.code(), "subject": blocked.subject, "detail": blocked.detail }),
                 );
-                trace.blocked = Some(blocked);
+                trace.blocked(blocked);
                 Status::Error
             }
             FailureKind::InDoubt if effect == EffectMode::AtMostOnce => {

@@ -15,7 +15,7 @@ use crate::events::EventKind;
 use crate::executor::{CallRequest, Inner};
 use crate::metrics::Metrics;
 use crate::outcome::{HaltOutcome, Outcome, Status, error_result};
-use crate::trace::TraceBuilder;
+use crate::trace::{BatchPlace, TraceBuilder};
 
 /// What all calls of a batch share.
 pub(crate) struct Pipeline {
@@ -102,18 +102,17 @@ impl Drop for InFlight<'_> {
 
 impl Pipeline {
     /// Gives a call its names and begins its trace. `place` says where in a batch it stands.
-    pub(crate) fn begin(&self, request: &CallRequest, place: Option<Value>) -> Begun {
+    pub(crate) fn begin(&self, request: &CallRequest, place: Option<BatchPlace>) -> Begun {
         let store = self.inner.registry.store();
         let trace_id = time_ordered_id(store.clock().as_ref(), store.randomness().as_ref());
         let call_id = request.call_id.clone().unwrap_or_else(|| format!("call_{trace_id}"));
         let entry = self.snapshot.tool(&request.tool);
         let origin = entry.map_or("none", |entry| entry.origin().as_str());
         let effect = entry.map_or(EffectMode::Idempotent, |entry| entry.effect());
-        let mut trace = TraceBuilder::new(store.clock().now_ms());
-        trace.put("origin", origin.into());
+        let mut trace = TraceBuilder::new(store.clock().now_ms(), origin);
         trace.arguments(&request.arguments);
         if let Some(place) = place {
-            trace.put("batch", place);
+            trace.batch(place);
         }
         Begun { call_id, trace_id, tool: request.tool.clone(), origin, effect, trace, ended: None }
     }
@@ -151,7 +150,7 @@ impl Pipeline {
     fn finish(&self, begun: Begun, ended: Ended) -> Outcome {
         let Begun { call_id, trace_id, tool, origin, mut trace, ended: batch, .. } = begun;
         if let Some(batch) = batch {
-            trace.put("ended_as", (batch.fetch_add(1, Ordering::SeqCst) + 1).into());
+            trace.ended_as(batch.fetch_add(1, Ordering::SeqCst) + 1);
         }
         if let Some((code, reason)) = &ended.error {
             trace.error(code, reason.as_deref());

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use tokio::time::Instant;
-use toolcrib_definition::RenderedRequest;
+use toolcrib_definition::{Method, RenderedHeader, RenderedRequest};
 use toolcrib_egress::{Blocked, Timings};
 use toolcrib_store::TraceRow;
 
@@ -17,7 +18,10 @@ const MAX_VALUE: usize = 16 << 10;
 /// A finished trace that is not yet text: that is made off the path of the call.
 pub(crate) struct FinishedTrace {
     row: TraceRow,
-    document: Map<String, Value>,
+    parts: Parts,
+    result: Kept,
+    /// What the halt says, when the call halted.
+    halt: Option<Option<String>>,
     /// Roughly how many bytes it holds.
     pub(crate) weight: usize,
 }
@@ -25,7 +29,190 @@ pub(crate) struct FinishedTrace {
 impl FinishedTrace {
     /// The row, with its document as text.
     pub(crate) fn into_row(self) -> TraceRow {
-        TraceRow { document: Value::Object(self.document).to_string(), ..self.row }
+        let Self { row, parts, result, halt, weight } = self;
+        let document = Document {
+            id: &row.id,
+            session: &row.session,
+            agent: &row.agent,
+            tool: &row.tool,
+            call_id: &row.call_id,
+            status: &row.status,
+            started_at: row.started_at,
+            duration_ms: row.duration_ms,
+            parts: &parts,
+            result: &result,
+            halt: halt.as_ref().map(|say| HaltPart { say: say.as_deref() }),
+            blocked: parts.blocked.as_ref().map(BlockedPart::from),
+        };
+        let mut text = Vec::with_capacity(weight);
+        if let Err(error) = serde_json::to_writer(&mut text, &document) {
+            // All of it is texts, numbers and JSON values, which always can be written; should that ever change,
+            // the row stays without its document rather than not at all.
+            tracing::error!(error = %error, trace = %row.id, "a trace could not be written out");
+            text.clear();
+        }
+        let document = String::from_utf8(text).unwrap_or_default();
+        TraceRow { document, ..row }
+    }
+}
+
+/// The document of a trace, in the order in which it is read.
+#[derive(Serialize)]
+struct Document<'a> {
+    id: &'a str,
+    session: &'a str,
+    agent: &'a str,
+    tool: &'a str,
+    call_id: &'a str,
+    status: &'a str,
+    started_at: i64,
+    duration_ms: i64,
+    #[serde(flatten)]
+    parts: &'a Parts,
+    result: &'a Kept,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halt: Option<HaltPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked: Option<BlockedPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct HaltPart<'a> {
+    say: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct BlockedPart<'a> {
+    code: &'static str,
+    subject: &'a str,
+    detail: &'a str,
+}
+
+impl<'a> From<&'a Blocked> for BlockedPart<'a> {
+    fn from(blocked: &'a Blocked) -> Self {
+        Self { code: blocked.reason.code(), subject: &blocked.subject, detail: blocked.detail }
+    }
+}
+
+/// What is gathered of a call while it runs, each part under its name in the document.
+#[derive(Default, Serialize)]
+struct Parts {
+    #[serde(serialize_with = "phases")]
+    phases_ms: Vec<(&'static str, f64)>,
+    origin: &'static str,
+    arguments: Kept,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<BatchPlace>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<RequestPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sends: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<ResponsePart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<EvidencePart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_as: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorPart>,
+    /// Has its own place, after the result.
+    #[serde(skip)]
+    blocked: Option<Blocked>,
+}
+
+/// Where in a batch a call stands.
+#[derive(Clone, Serialize)]
+pub(crate) struct BatchPlace {
+    pub(crate) id: String,
+    pub(crate) index: usize,
+    pub(crate) size: usize,
+}
+
+#[derive(Serialize)]
+struct RequestPart {
+    #[serde(serialize_with = "method")]
+    method: Method,
+    url: Kept,
+    headers: Vec<HeaderPart>,
+    body: Option<Kept>,
+}
+
+#[derive(Serialize)]
+struct HeaderPart {
+    name: String,
+    value: Kept,
+}
+
+#[derive(Serialize)]
+struct ResponsePart {
+    status: u16,
+    content_type: Option<String>,
+    location: Option<String>,
+    /// None when it is the result to the letter.
+    body: Option<Kept>,
+    body_is_result: bool,
+    body_bytes: usize,
+    complete: bool,
+}
+
+#[derive(Serialize)]
+struct EvidencePart {
+    kind: String,
+    ids: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ErrorPart {
+    code: &'static str,
+    reason: Option<String>,
+}
+
+fn phases<S: Serializer>(phases: &[(&'static str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(phases.iter().map(|(name, ms)| (name, (ms * 1e3).round() / 1e3)))
+}
+
+fn method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(method.as_str())
+}
+
+/// A value as it is, or the beginning of its JSON text with its length in bytes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Kept {
+    Text(String),
+    Value(Value),
+    Cut { cut: String, bytes: usize },
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Value(Value::Null)
+    }
+}
+
+impl Kept {
+    /// What is kept of a value, and how many bytes that is.
+    fn of(value: &Value) -> (Self, usize) {
+        match value {
+            Value::String(text) => (Self::of_text(text), text.len().min(MAX_VALUE)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => (Self::Value(value.clone()), 32),
+            Value::Array(_) | Value::Object(_) => {
+                // Most values fit: they are measured, and their text is made once, off the path of the call.
+                let mut measure = Measure(0);
+                match serde_json::to_writer(&mut measure, value) {
+                    Ok(()) => (Self::Value(value.clone()), measure.0),
+                    Err(_) => (Self::of_text(&value.to_string()), MAX_VALUE),
+                }
+            }
+        }
+    }
+
+    fn of_text(text: &str) -> Self {
+        if text.len() <= MAX_VALUE {
+            return Self::Text(text.to_owned());
+        }
+        let end = text.floor_char_boundary(MAX_VALUE);
+        Self::Cut { cut: text[..end].to_owned(), bytes: text.len() }
     }
 }
 
@@ -34,27 +221,20 @@ impl FinishedTrace {
 pub(crate) struct TraceBuilder {
     started_at: i64,
     started: Instant,
-    phases: Vec<(&'static str, f64)>,
-    parts: Map<String, Value>,
-    pub(crate) blocked: Option<Blocked>,
+    parts: Parts,
     weight: usize,
 }
 
 impl TraceBuilder {
-    pub(crate) fn new(started_at: i64) -> Self {
-        Self {
-            started_at,
-            started: Instant::now(),
-            phases: Vec::new(),
-            parts: Map::with_capacity(12),
-            blocked: None,
-            weight: 1_024,
-        }
+    pub(crate) fn new(started_at: i64, origin: &'static str) -> Self {
+        let parts = Parts { phases_ms: Vec::with_capacity(8), origin, ..Parts::default() };
+        Self { started_at, started: Instant::now(), parts, weight: 1_024 }
     }
 
     /// A trace with the same clock that holds nothing yet.
     pub(crate) fn emptied(&self) -> Self {
-        Self { started: self.started, ..Self::new(self.started_at) }
+        let parts = Parts { origin: self.parts.origin, ..Parts::default() };
+        Self { started_at: self.started_at, started: self.started, parts, weight: 1_024 }
     }
 
     /// The same trace, with its clock started anew.
@@ -69,7 +249,7 @@ impl TraceBuilder {
 
     /// Notes how long a phase took that began at `since`.
     pub(crate) fn phase(&mut self, name: &'static str, since: Instant) {
-        self.phases.push((name, since.elapsed().as_secs_f64() * 1e3));
+        self.parts.phases_ms.push((name, since.elapsed().as_secs_f64() * 1e3));
     }
 
     pub(crate) fn timings(&mut self, timings: Timings) {
@@ -79,87 +259,84 @@ impl TraceBuilder {
             ("first_byte", timings.first_byte),
             ("body", timings.body),
         ];
-        self.phases.extend(all.map(|(name, time)| (name, time.as_secs_f64() * 1e3)));
-    }
-
-    pub(crate) fn put(&mut self, key: &str, value: Value) {
-        self.parts.insert(key.to_owned(), value);
+        self.parts.phases_ms.extend(all.map(|(name, time)| (name, time.as_secs_f64() * 1e3)));
     }
 
     pub(crate) fn arguments(&mut self, arguments: &Value) {
-        let value = self.bounded(arguments);
-        self.put("arguments", value);
+        self.parts.arguments = self.bounded(arguments);
     }
 
-    /// A value as it is, or the beginning of its JSON text when that is too long.
-    fn bounded(&mut self, value: &Value) -> Value {
-        let (value, bytes) = bounded(value);
+    /// Where in its batch the call stands.
+    pub(crate) fn batch(&mut self, place: BatchPlace) {
+        self.parts.batch = Some(place);
+    }
+
+    /// The how-manieth call of its batch to end it was, from 1.
+    pub(crate) fn ended_as(&mut self, place: usize) {
+        self.parts.ended_as = Some(place);
+    }
+
+    /// How often the request was sent.
+    pub(crate) fn sends(&mut self, sends: u32) {
+        self.parts.sends = Some(sends);
+    }
+
+    /// The ids that a session may cite from now on.
+    pub(crate) fn evidence(&mut self, kind: &str, ids: &[String]) {
+        self.parts.evidence = Some(EvidencePart { kind: kind.to_owned(), ids: ids.to_vec() });
+    }
+
+    /// The egress policy refused the call.
+    pub(crate) fn blocked(&mut self, blocked: Blocked) {
+        self.parts.blocked = Some(blocked);
+    }
+
+    fn bounded(&mut self, value: &Value) -> Kept {
+        let (kept, bytes) = Kept::of(value);
         self.weight += bytes;
-        value
+        kept
     }
 
-    fn bounded_text(&mut self, text: &str) -> Value {
+    fn bounded_text(&mut self, text: &str) -> Kept {
         self.weight += text.len().min(MAX_VALUE);
-        cut(text)
+        Kept::of_text(text)
     }
 
     /// Keeps a request with its secrets masked.
     pub(crate) fn request(&mut self, request: &RenderedRequest) {
-        let headers: Vec<Value> =
-            request.headers.iter().map(|header| json!({ "name": header.name, "value": cut(&header.masked) })).collect();
+        let kept =
+            |header: &RenderedHeader| HeaderPart { name: header.name.clone(), value: Kept::of_text(&header.masked) };
         let body = request.body.as_ref().map(|body| self.bounded_text(body));
-        let shown =
-            json!({ "method": request.method.as_str(), "url": cut(&request.url), "headers": headers, "body": body });
-        self.put("request", shown);
+        self.parts.request = Some(RequestPart {
+            method: request.method,
+            url: Kept::of_text(&request.url),
+            headers: request.headers.iter().map(kept).collect(),
+            body,
+        });
     }
 
     /// Keeps an answer. A body that is the result to the letter is kept once, as the result.
     pub(crate) fn answer(&mut self, answer: &UpstreamAnswer, result: &Value) {
         let same = result.as_str() == Some(answer.body.as_str());
-        let body = if same { Value::Null } else { self.bounded_text(&answer.body) };
-        self.put(
-            "response",
-            json!({
-                "status": answer.status,
-                "content_type": answer.content_type,
-                "location": answer.location,
-                "body": body,
-                "body_is_result": same,
-                "body_bytes": answer.body.len(),
-                "complete": answer.cut.is_none(),
-            }),
-        );
+        let body = (!same).then(|| self.bounded_text(&answer.body));
+        self.parts.response = Some(ResponsePart {
+            status: answer.status,
+            content_type: answer.content_type.clone(),
+            location: answer.location.clone(),
+            body,
+            body_is_result: same,
+            body_bytes: answer.body.len(),
+            complete: answer.cut.is_none(),
+        });
     }
 
-    pub(crate) fn error(&mut self, code: &str, reason: Option<&str>) {
-        self.put("error", json!({ "code": code, "reason": reason }));
+    pub(crate) fn error(&mut self, code: &'static str, reason: Option<&str>) {
+        self.parts.error = Some(ErrorPart { code, reason: reason.map(str::to_owned) });
     }
 
     /// The trace of the finished call.
     pub(crate) fn finish(mut self, outcome: &Outcome, agent: &str, session: &str) -> FinishedTrace {
         let result = self.bounded(&outcome.result);
-        let mut document = Map::with_capacity(24);
-        document.insert("id".into(), outcome.trace_id.as_str().into());
-        document.insert("session".into(), session.into());
-        document.insert("agent".into(), agent.into());
-        document.insert("tool".into(), outcome.tool.as_str().into());
-        document.insert("call_id".into(), outcome.call_id.as_str().into());
-        document.insert("status".into(), outcome.status.as_str().into());
-        document.insert("started_at".into(), self.started_at.into());
-        document.insert("duration_ms".into(), outcome.duration_ms.into());
-        let phases = self.phases.iter().map(|(name, ms)| ((*name).to_owned(), json!((ms * 1e3).round() / 1e3)));
-        document.insert("phases_ms".into(), Value::Object(phases.collect()));
-        document.extend(self.parts);
-        document.insert("result".into(), result);
-        if let Some(halt) = &outcome.halt {
-            document.insert("halt".into(), json!({ "say": halt.say }));
-        }
-        if let Some(blocked) = &self.blocked {
-            document.insert(
-                "blocked".into(),
-                json!({ "code": blocked.reason.code(), "subject": blocked.subject, "detail": blocked.detail }),
-            );
-        }
         let row = TraceRow {
             id: outcome.trace_id.clone(),
             session: session.to_owned(),
@@ -167,12 +344,13 @@ impl TraceBuilder {
             tool: outcome.tool.clone(),
             call_id: outcome.call_id.clone(),
             status: outcome.status.as_str().to_owned(),
-            blocked: self.blocked.map(|blocked| blocked.reason.code().to_owned()),
+            blocked: self.parts.blocked.as_ref().map(|blocked| blocked.reason.code().to_owned()),
             started_at: self.started_at,
             duration_ms: i64::try_from(outcome.duration_ms).unwrap_or(i64::MAX),
             document: String::new(),
         };
-        FinishedTrace { row, document, weight: self.weight }
+        let halt = outcome.halt.as_ref().map(|halt| halt.say.clone());
+        FinishedTrace { row, parts: self.parts, result, halt, weight: self.weight }
     }
 }
 
@@ -188,29 +366,4 @@ impl io::Write for Measure {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A value that is short enough, or the beginning of its JSON text; and how many bytes that is.
-fn bounded(value: &Value) -> (Value, usize) {
-    match value {
-        Value::String(text) => (cut(text), text.len().min(MAX_VALUE)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => (value.clone(), 32),
-        Value::Array(_) | Value::Object(_) => {
-            // Most values fit: they are measured, and their text is made once, off the path of the call.
-            let mut measure = Measure(0);
-            match serde_json::to_writer(&mut measure, value) {
-                Ok(()) => (value.clone(), measure.0),
-                Err(_) => (cut(&value.to_string()), MAX_VALUE),
-            }
-        }
-    }
-}
-
-/// A text, or its beginning with its length in bytes.
-fn cut(text: &str) -> Value {
-    if text.len() <= MAX_VALUE {
-        return text.into();
-    }
-    let end = (0..=MAX_VALUE).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    json!({ "cut": &text[..end], "bytes": text.len() })
 }

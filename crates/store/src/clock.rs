@@ -27,10 +27,8 @@ pub trait Randomness: Send + Sync {
     fn hex(&self) -> String {
         let mut bytes = [0; 16];
         self.fill(&mut bytes);
-        bytes.iter().fold(String::with_capacity(32), |mut out, byte| {
-            out.push_str(&format!("{byte:02x}"));
-            out
-        })
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
     }
 }
 
