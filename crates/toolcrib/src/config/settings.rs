@@ -1,0 +1,148 @@
+//! What the values become for the parts of the server, and which of them make no sense.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use toolcrib_api::ServerSettings;
+use toolcrib_definition::PathParam;
+use toolcrib_egress::{Limits, Policy, TrustRoots};
+use toolcrib_executor::RecorderSettings;
+use toolcrib_store::Retention;
+
+use super::{Config, List};
+
+impl Config {
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Err(error) = self.bind_address() {
+            problems.push(format!("{error:#}"));
+        } else if let Err(error) = self.check_exposure() {
+            problems.push(format!("{error:#}"));
+        }
+        if self.server.tls_cert.is_some() != self.server.tls_key.is_some() {
+            problems.push("server.tls_cert and server.tls_key go together".to_owned());
+        }
+        if let Err(error) = self.policy() {
+            problems.push(format!("{error:#}"));
+        }
+        for (key, value, most) in [
+            ("server.header_timeout", self.server.header_timeout, 3_600),
+            ("server.drain", self.server.drain, 86_400),
+            ("server.max_connections", self.server.max_connections as u64, 1_000_000),
+            ("egress.connect_timeout", self.egress.connect_timeout, 600),
+            ("egress.first_byte_timeout", self.egress.first_byte_timeout, 600),
+            ("egress.max_body", self.egress.max_body as u64, 1 << 30),
+            ("egress.in_flight_per_host", self.egress.in_flight_per_host as u64, 100_000),
+            ("store.poll", self.store.poll, 3_600_000),
+            ("traces.days", self.traces.days, 36_500),
+        ] {
+            if value == 0 || value > most {
+                problems.push(format!("{key} is {value}, and has to be from 1 to {most}"));
+            }
+        }
+        if !matches!(self.log.format.as_str(), "text" | "json") {
+            problems.push(format!("log.format is text or json, not {:?}", self.log.format));
+        }
+        problems
+    }
+
+    /// The address to listen on.
+    ///
+    /// # Errors
+    /// When `server.bind` is no address with a port.
+    pub fn bind_address(&self) -> anyhow::Result<SocketAddr> {
+        let bind = self.server.bind.replace("localhost:", "127.0.0.1:");
+        bind.parse().with_context(|| {
+            format!("server.bind {:?} is no address and port, such as 127.0.0.1:8470", self.server.bind)
+        })
+    }
+
+    /// Refuses to send tokens over a network in the clear by accident.
+    fn check_exposure(&self) -> anyhow::Result<()> {
+        let address = self.bind_address()?;
+        if address.ip().is_loopback() || self.server.tls_cert.is_some() || self.server.allow_plain_http.0 {
+            return Ok(());
+        }
+        bail!(
+            "server.bind {address} is not loopback, and tokens would cross the network in the clear: set server.tls_cert \
+             and server.tls_key, or server.allow_plain_http = true when a proxy in front does TLS"
+        )
+    }
+
+    /// The egress policy.
+    ///
+    /// # Errors
+    /// When a host, network or port can't be read.
+    pub fn policy(&self) -> anyhow::Result<Policy> {
+        let egress = &self.egress;
+        let hosts = |list: &List| list.0.iter().map(|host| Ok(host.parse()?)).collect::<anyhow::Result<Vec<_>>>();
+        let nets = |key: &str, list: &List| {
+            let net = |text: &String| {
+                // An address alone is the network of that address.
+                let alone = text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from);
+                alone.or_else(|_| text.parse()).with_context(|| {
+                    format!("egress.{key}: {text:?} is no network, such as 10.1.0.0/16, and no address")
+                })
+            };
+            list.0.iter().map(net).collect::<anyhow::Result<Vec<_>>>()
+        };
+        if egress.hosts.as_ref().is_some_and(|hosts| hosts.0.is_empty()) {
+            bail!("egress.hosts is an empty list, so nothing could be called; name hosts, or leave it out");
+        }
+        let port = |text: &String| text.parse::<u16>().with_context(|| format!("egress.ports: {text:?} is no port"));
+        Ok(Policy {
+            allow_http: egress.allow_http.0,
+            hosts: egress.hosts.as_ref().map(hosts).transpose().context("egress.hosts")?,
+            deny_hosts: hosts(&egress.deny_hosts).context("egress.deny_hosts")?,
+            ports: egress.ports.as_ref().map(|list| list.0.iter().map(port).collect()).transpose()?,
+            deny_cidrs: nets("deny_cidrs", &egress.deny_cidrs)?,
+            allow_cidrs: nets("allow_cidrs", &egress.allow_cidrs)?,
+            allow_private: egress.allow_private.0,
+            nat64: egress.nat64.0,
+            path_param: if egress.strict_paths.0 { PathParam::Strict } else { PathParam::Encode },
+            ..Policy::default()
+        })
+    }
+
+    /// The bounds of an exchange.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connect: Duration::from_secs(self.egress.connect_timeout),
+            first_byte: Duration::from_secs(self.egress.first_byte_timeout),
+            body_bytes: self.egress.max_body,
+            in_flight_per_host: self.egress.in_flight_per_host,
+            ..Limits::default()
+        }
+    }
+
+    /// The certificate authorities that upstreams are checked against.
+    ///
+    /// # Errors
+    /// When `egress.ca_file` can't be read.
+    pub fn trust_roots(&self) -> anyhow::Result<TrustRoots> {
+        let mut roots = TrustRoots::system();
+        if let Some(path) = &self.egress.ca_file {
+            let pem =
+                std::fs::read(path).with_context(|| format!("egress.ca_file {} can't be read", path.display()))?;
+            roots.extra_pem.push(pem);
+        }
+        Ok(roots)
+    }
+
+    /// Bounds of the serving side.
+    pub fn server_settings(&self) -> ServerSettings {
+        ServerSettings {
+            header_timeout: Duration::from_secs(self.server.header_timeout),
+            drain: Duration::from_secs(self.server.drain),
+            max_connections: self.server.max_connections,
+            ..ServerSettings::default()
+        }
+    }
+
+    /// How traces are queued and kept.
+    pub fn recorder_settings(&self) -> RecorderSettings {
+        let age = Duration::from_secs(self.traces.days.saturating_mul(24 * 3600));
+        RecorderSettings { retention: Retention { age, count: self.traces.count }, ..RecorderSettings::default() }
+    }
+}
