@@ -75,3 +75,31 @@ def test_quickstart(tmp_path):
 def test_completions(tmp_path):
     for shell in ["bash", "zsh", "fish"]:
         assert "toolcrib" in run("completions", shell, folder=tmp_path).stdout
+
+
+def test_configuration_is_read_here_and_said_once(tmp_path):
+    """A file in a folder above is nobody's; an empty variable takes nothing of another away."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "toolcrib.toml").write_text("[egress]\nallow_private = true\n")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
+
+    def show(**variables):
+        env = {**clean, **variables}
+        return subprocess.run(
+            [binary(), "config", "show"], cwd=inner, env=env, capture_output=True, text=True, timeout=60
+        )
+
+    shown = show()
+    assert shown.returncode == 0, shown.stderr
+    line = next(line for line in shown.stdout.splitlines() if "allow_private" in line)
+    assert "false" in line and "default" in line
+
+    both = show(TOOLCRIB_EGRESS_HOSTS="", TOOLCRIB_EGRESS__HOSTS="api.example.com")
+    assert "api.example.com" in both.stdout, both.stderr
+    twice = show(TOOLCRIB_EGRESS_HOSTS="a.example", TOOLCRIB_EGRESS__HOSTS="b.example")
+    assert twice.returncode != 0 and "keep one" in twice.stderr
+
+    (inner / "toolcrib.toml").write_text("[egress\n")
+    broken = show()
+    assert broken.returncode != 0 and broken.stderr.count("toolcrib.toml") == 1, broken.stderr

@@ -201,9 +201,10 @@ fn registry_status(error: &RegistryError) -> StatusCode {
             StoreError::StaleRevision { .. } | StoreError::Missing { .. } => StatusCode::PRECONDITION_FAILED,
             StoreError::Full => StatusCode::INSUFFICIENT_STORAGE,
             StoreError::Busy | StoreError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            StoreError::Corrupt | StoreError::BadRow { .. } | StoreError::Migration { .. } => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            StoreError::Refused { .. }
+            | StoreError::Corrupt
+            | StoreError::BadRow { .. }
+            | StoreError::Migration { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         },
         RegistryError::ShadowsCode { .. } => StatusCode::CONFLICT,
         RegistryError::Profile(_) => StatusCode::UNPROCESSABLE_ENTITY,

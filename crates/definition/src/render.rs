@@ -88,6 +88,25 @@ impl RenderedRequest {
     /// JSON escapes of any spelling (also JSON inside JSON), percent-encoded, or read as Latin-1. What an
     /// upstream makes of a secret otherwise (base64, HTML entities, a hash) can't be known.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        scrub::mask(text, &self.forms_of_secrets(), MASK)
+    }
+
+    /// The same for a text that is not whole: where it breaks off inside a secret, the part that came is
+    /// masked too.
+    pub fn scrub_cut(&self, text: &str) -> String {
+        let mut clean = self.scrub(text).into_owned();
+        let begun = |secret: &String| {
+            let ends = (MIN_SCRUBBED..secret.len()).rev().filter(|end| secret.is_char_boundary(*end));
+            ends.into_iter().find(|end| clean.ends_with(&secret[..*end]))
+        };
+        if let Some(length) = self.forms_of_secrets().iter().filter_map(begun).max() {
+            clean.truncate(clean.len() - length);
+            clean.push_str(MASK);
+        }
+        clean
+    }
+
+    fn forms_of_secrets(&self) -> Vec<String> {
         let mut forms: Vec<String> = Vec::new();
         for secret in &self.secrets {
             let secret = secret.expose_secret().trim();
@@ -98,7 +117,7 @@ impl RenderedRequest {
                 }
             }
         }
-        scrub::mask(text, &forms, MASK)
+        forms
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::stream::{self, StreamExt};
+use serde_json::Value;
 use toolcrib_definition::Ctx;
 use toolcrib_registry::{Agent, Limits};
 
@@ -25,9 +26,20 @@ impl Executor {
         let pipeline = self.pipeline(agent_id, agent, ctx);
         let limits = agent.limits();
         let executor = self.clone();
-        let task = self.inner.running.spawn(async move { executor.run_batch(pipeline, limits, calls).await });
+        let unnamed = |call: &CallRequest| CallRequest { arguments: Value::Null, ..call.clone() };
+        let names: Vec<CallRequest> = calls.iter().map(unnamed).collect();
+        let task = {
+            let pipeline = Arc::clone(&pipeline);
+            self.inner.running.spawn(async move { executor.run_batch(pipeline, limits, calls).await })
+        };
         // Each call has a task of its own that fails alone; this one only hands them out.
-        task.await.unwrap_or_default()
+        match task.await {
+            Ok(outcomes) => outcomes,
+            Err(error) => {
+                let failed = |call: &CallRequest| pipeline.failed(pipeline.begin(call, None), &error.to_string());
+                names.iter().map(failed).collect()
+            }
+        }
     }
 
     async fn run_batch(&self, pipeline: Arc<Pipeline>, limits: Limits, calls: Vec<CallRequest>) -> Vec<Outcome> {

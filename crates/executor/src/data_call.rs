@@ -92,7 +92,7 @@ impl Pipeline {
                 if let Err(error) =
                     store.record_evidence(&self.session, &self.agent_id, &evidence.kind, &shaped.evidence_ids).await
                 {
-                    tracing::error!(error = %error, "evidence could not be recorded");
+                    tracing::error!(error = %error, reason = error.reason(), "evidence could not be recorded");
                     let reason = Some(error.to_string());
                     if effect == EffectMode::Idempotent {
                         let message = "evidence processing failed: the ids could not be recorded";
@@ -112,7 +112,7 @@ impl Pipeline {
         if status == Status::InDoubt
             && let Some(object) = result.as_object_mut()
         {
-            object.insert("note".to_owned(), IN_DOUBT.trim_start_matches("; ").into());
+            object.insert("note".to_owned(), IN_DOUBT.into());
         }
         Ended {
             status,
@@ -139,7 +139,7 @@ impl Pipeline {
                 Status::Error
             }
             FailureKind::InDoubt if effect == EffectMode::AtMostOnce => {
-                message.push_str(IN_DOUBT);
+                message = format!("{message}; {IN_DOUBT}");
                 Status::InDoubt
             }
             FailureKind::InDoubt | FailureKind::NotSent => Status::Error,

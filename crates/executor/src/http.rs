@@ -175,7 +175,7 @@ fn answer_of(inbound: Inbound, request: &RenderedRequest) -> UpstreamAnswer {
         status: status.as_u16(),
         location: header(LOCATION).map(scrubbed),
         content_type: header(CONTENT_TYPE).map(scrubbed),
-        body: scrubbed(body),
+        body: if completeness == Completeness::Whole { scrubbed(body) } else { request.scrub_cut(&body) },
         cut: match completeness {
             Completeness::Whole => None,
             Completeness::BrokenOff => Some(Cut::BrokenOff),

@@ -28,7 +28,7 @@ pub(crate) struct Pipeline {
 }
 
 /// What the model reads beside the failure of a call that may have happened all the same.
-pub(crate) const IN_DOUBT: &str = "; it may have taken effect all the same, so don't repeat it blindly";
+pub(crate) const IN_DOUBT: &str = "it may have taken effect all the same, so don't repeat it blindly";
 
 /// How a call ended, before it is an outcome.
 pub(crate) struct Ended {
@@ -79,8 +79,7 @@ impl Begun {
 
     /// The same call as one of a batch whose ends are counted.
     pub(crate) fn in_batch(self, ended: Arc<AtomicUsize>) -> Self {
-        // The clock of a call starts when it gets its slot.
-        Self { ended: Some(ended), trace: self.trace.restarted(), ..self }
+        Self { ended: Some(ended), ..self }
     }
 }
 
@@ -140,7 +139,7 @@ impl Pipeline {
     pub(crate) fn failed(&self, begun: Begun, reason: &str) -> Outcome {
         tracing::error!(tool = %begun.tool, reason, "a call failed inside");
         let (status, message) = match begun.effect {
-            EffectMode::AtMostOnce => (Status::InDoubt, format!("the call failed inside Toolcrib{IN_DOUBT}")),
+            EffectMode::AtMostOnce => (Status::InDoubt, format!("the call failed inside Toolcrib; {IN_DOUBT}")),
             _ => (Status::Error, "the call failed inside Toolcrib".to_owned()),
         };
         self.finish(begun, Ended::error(status, "call.internal", message, Some(reason.to_owned())))

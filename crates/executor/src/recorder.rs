@@ -10,12 +10,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use toolcrib_store::{Retention, Store, TraceRow};
-
-use crate::trace::FinishedTrace;
+use toolcrib_store::{Retention, Store, StoreError, TraceRow};
 
 use crate::events::{EventKind, Events};
 use crate::metrics::Metrics;
+use crate::trace::FinishedTrace;
 
 /// How the recorder queues and keeps traces.
 #[derive(Debug, Clone)]
@@ -47,6 +46,8 @@ const BATCH: usize = 512;
 const ROWS_AT_ONCE: usize = 16;
 /// How often old traces are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
+/// After how many tries at a batch the log says again that it waits: about once a minute.
+const WARN_EVERY: u32 = 30;
 /// The longest wait between two tries at a batch.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
@@ -179,15 +180,24 @@ impl Writer {
                 // Nothing is given up while it may still be written: the queue holds what comes meanwhile,
                 // and says so when it is full.
                 Err(error) if error.retryable() => {
-                    if tries == 1 {
-                        tracing::warn!(error = %error, traces = traces.len(), "traces wait for the database");
+                    if tries % WARN_EVERY == 1 {
+                        tracing::warn!(error = %error, reason = error.reason(), traces = traces.len(),
+                            "traces wait for the database");
                     }
                     tokio::time::sleep((self.settings.interval * tries).min(LONGEST_WAIT)).await;
+                }
+                // The rows that the database does take are kept all the same.
+                Err(StoreError::Refused { .. }) if traces.len() > 1 => {
+                    for trace in traces {
+                        Box::pin(self.write(std::slice::from_ref(trace))).await;
+                    }
+                    break;
                 }
                 Err(error) => {
                     self.metrics.traces_refused(traces.len());
                     let (lost, code) = (self.metrics.traces_lost(), error.code());
-                    tracing::error!(error = %error, traces = traces.len(), "traces could not be written");
+                    tracing::error!(error = %error, reason = error.reason(), traces = traces.len(),
+                        "traces could not be written");
                     self.events.publish(EventKind::TracesLost, None, || json!({ "reason": code, "lost": lost }));
                     break;
                 }
@@ -202,7 +212,7 @@ impl Writer {
                 Ok(0) => break,
                 Ok(more) => removed += more,
                 Err(error) => {
-                    tracing::warn!(error = %error, "old traces could not be removed");
+                    tracing::warn!(error = %error, reason = error.reason(), "old traces could not be removed");
                     break;
                 }
             }

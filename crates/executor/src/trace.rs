@@ -1,18 +1,17 @@
 //! The readable record of one call.
 
-use std::io;
-
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::Instant;
-use toolcrib_definition::{Method, RenderedHeader, RenderedRequest};
+use toolcrib_definition::{Method, RenderedRequest};
 use toolcrib_egress::{Blocked, Timings};
 use toolcrib_store::TraceRow;
 
 use crate::dispatch::UpstreamAnswer;
 use crate::outcome::Outcome;
 
-/// How much of a value a trace keeps, in bytes of its JSON text.
+/// How much of a text, or of the JSON text of a value, a trace keeps, in bytes.
 const MAX_VALUE: usize = 16 << 10;
 
 /// A finished trace that is not yet text: that is made off the path of the call.
@@ -20,8 +19,7 @@ pub(crate) struct FinishedTrace {
     row: TraceRow,
     parts: Parts,
     result: Kept,
-    /// What the halt says, when the call halted.
-    halt: Option<Option<String>>,
+    halt: Option<HaltPart>,
     /// Roughly how many bytes it holds.
     pub(crate) weight: usize,
 }
@@ -29,7 +27,7 @@ pub(crate) struct FinishedTrace {
 impl FinishedTrace {
     /// The row, with its document as text.
     pub(crate) fn into_row(self) -> TraceRow {
-        let Self { row, parts, result, halt, weight } = self;
+        let Self { row, parts, result, halt, weight: _ } = self;
         let document = Document {
             id: &row.id,
             session: &row.session,
@@ -41,17 +39,15 @@ impl FinishedTrace {
             duration_ms: row.duration_ms,
             parts: &parts,
             result: &result,
-            halt: halt.as_ref().map(|say| HaltPart { say: say.as_deref() }),
+            halt: halt.as_ref(),
             blocked: parts.blocked.as_ref().map(BlockedPart::from),
         };
-        let mut text = Vec::with_capacity(weight);
-        if let Err(error) = serde_json::to_writer(&mut text, &document) {
-            // All of it is texts, numbers and JSON values, which always can be written; should that ever change,
-            // the row stays without its document rather than not at all.
+        let document = serde_json::to_string(&document).unwrap_or_else(|error| {
+            // All of it is texts, numbers and JSON, which always can be written; should that ever change, the
+            // trace says so instead of not being there.
             tracing::error!(error = %error, trace = %row.id, "a trace could not be written out");
-            text.clear();
-        }
-        let document = String::from_utf8(text).unwrap_or_default();
+            serde_json::json!({ "id": row.id, "problem": error.to_string() }).to_string()
+        });
         TraceRow { document, ..row }
     }
 }
@@ -71,14 +67,14 @@ struct Document<'a> {
     parts: &'a Parts,
     result: &'a Kept,
     #[serde(skip_serializing_if = "Option::is_none")]
-    halt: Option<HaltPart<'a>>,
+    halt: Option<&'a HaltPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked: Option<BlockedPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct HaltPart<'a> {
-    say: Option<&'a str>,
+struct HaltPart {
+    say: Option<Kept>,
 }
 
 #[derive(Serialize)]
@@ -100,7 +96,8 @@ struct Parts {
     #[serde(serialize_with = "phases")]
     phases_ms: Vec<(&'static str, f64)>,
     origin: &'static str,
-    arguments: Kept,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Kept>,
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<BatchPlace>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,8 +143,8 @@ struct HeaderPart {
 #[derive(Serialize)]
 struct ResponsePart {
     status: u16,
-    content_type: Option<String>,
-    location: Option<String>,
+    content_type: Option<Kept>,
+    location: Option<Kept>,
     /// None when it is the result to the letter.
     body: Option<Kept>,
     body_is_result: bool,
@@ -158,13 +155,13 @@ struct ResponsePart {
 #[derive(Serialize)]
 struct EvidencePart {
     kind: String,
-    ids: Vec<String>,
+    ids: Vec<Kept>,
 }
 
 #[derive(Serialize)]
 struct ErrorPart {
     code: &'static str,
-    reason: Option<String>,
+    reason: Option<Kept>,
 }
 
 fn phases<S: Serializer>(phases: &[(&'static str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -175,35 +172,27 @@ fn method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Err
     serializer.serialize_str(method.as_str())
 }
 
-/// A value as it is, or the beginning of its JSON text with its length in bytes.
+/// A value as it is, or the beginning of its text with its length in bytes.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Kept {
     Text(String),
-    Value(Value),
+    Json(Box<RawValue>),
+    Scalar(Value),
     Cut { cut: String, bytes: usize },
 }
 
-impl Default for Kept {
-    fn default() -> Self {
-        Self::Value(Value::Null)
-    }
-}
-
 impl Kept {
-    /// What is kept of a value, and how many bytes that is.
-    fn of(value: &Value) -> (Self, usize) {
+    fn of(value: &Value) -> Self {
         match value {
-            Value::String(text) => (Self::of_text(text), text.len().min(MAX_VALUE)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => (Self::Value(value.clone()), 32),
-            Value::Array(_) | Value::Object(_) => {
-                // Most values fit: they are measured, and their text is made once, off the path of the call.
-                let mut measure = Measure(0);
-                match serde_json::to_writer(&mut measure, value) {
-                    Ok(()) => (Self::Value(value.clone()), measure.0),
-                    Err(_) => (Self::of_text(&value.to_string()), MAX_VALUE),
-                }
-            }
+            Value::String(text) => Self::of_text(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Self::Scalar(value.clone()),
+            // As text it is one piece of memory, and its length is what it weighs.
+            Value::Array(_) | Value::Object(_) => match to_raw_value(value) {
+                Ok(json) if json.get().len() <= MAX_VALUE => Self::Json(json),
+                Ok(json) => Self::of_text(json.get()),
+                Err(_) => Self::Scalar(Value::Null),
+            },
         }
     }
 
@@ -213,6 +202,15 @@ impl Kept {
         }
         let end = text.floor_char_boundary(MAX_VALUE);
         Self::Cut { cut: text[..end].to_owned(), bytes: text.len() }
+    }
+
+    /// How many bytes of text it holds.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Cut { cut: text, .. } => text.len(),
+            Self::Json(json) => json.get().len(),
+            Self::Scalar(_) => 32,
+        }
     }
 }
 
@@ -233,13 +231,8 @@ impl TraceBuilder {
 
     /// A trace with the same clock that holds nothing yet.
     pub(crate) fn emptied(&self) -> Self {
-        let parts = Parts { origin: self.parts.origin, ..Parts::default() };
+        let parts = Parts { origin: self.parts.origin, batch: self.parts.batch.clone(), ..Parts::default() };
         Self { started_at: self.started_at, started: self.started, parts, weight: 1_024 }
-    }
-
-    /// The same trace, with its clock started anew.
-    pub(crate) fn restarted(self) -> Self {
-        Self { started: Instant::now(), ..self }
     }
 
     /// How long the call has run, in ms.
@@ -263,7 +256,7 @@ impl TraceBuilder {
     }
 
     pub(crate) fn arguments(&mut self, arguments: &Value) {
-        self.parts.arguments = self.bounded(arguments);
+        self.parts.arguments = Some(self.value(arguments));
     }
 
     /// Where in its batch the call stands.
@@ -283,7 +276,8 @@ impl TraceBuilder {
 
     /// The ids that a session may cite from now on.
     pub(crate) fn evidence(&mut self, kind: &str, ids: &[String]) {
-        self.parts.evidence = Some(EvidencePart { kind: kind.to_owned(), ids: ids.to_vec() });
+        let ids = ids.iter().map(|id| self.text(id)).collect();
+        self.parts.evidence = Some(EvidencePart { kind: kind.to_owned(), ids });
     }
 
     /// The egress policy refused the call.
@@ -291,38 +285,41 @@ impl TraceBuilder {
         self.parts.blocked = Some(blocked);
     }
 
-    fn bounded(&mut self, value: &Value) -> Kept {
-        let (kept, bytes) = Kept::of(value);
-        self.weight += bytes;
-        kept
+    /// Keeps a value. Whatever a caller or an upstream may make long goes through here or [`Self::text`].
+    fn value(&mut self, value: &Value) -> Kept {
+        self.weighed(Kept::of(value))
     }
 
-    fn bounded_text(&mut self, text: &str) -> Kept {
-        self.weight += text.len().min(MAX_VALUE);
-        Kept::of_text(text)
+    fn text(&mut self, text: &str) -> Kept {
+        self.weighed(Kept::of_text(text))
+    }
+
+    fn weighed(&mut self, kept: Kept) -> Kept {
+        self.weight += kept.weight();
+        kept
     }
 
     /// Keeps a request with its secrets masked.
     pub(crate) fn request(&mut self, request: &RenderedRequest) {
-        let kept =
-            |header: &RenderedHeader| HeaderPart { name: header.name.clone(), value: Kept::of_text(&header.masked) };
-        let body = request.body.as_ref().map(|body| self.bounded_text(body));
+        let headers = request.headers.iter();
+        let headers = headers.map(|header| HeaderPart { name: header.name.clone(), value: self.text(&header.masked) });
+        let headers = headers.collect();
         self.parts.request = Some(RequestPart {
             method: request.method,
-            url: Kept::of_text(&request.url),
-            headers: request.headers.iter().map(kept).collect(),
-            body,
+            url: self.text(&request.url),
+            headers,
+            body: request.body.as_ref().map(|body| self.text(body)),
         });
     }
 
     /// Keeps an answer. A body that is the result to the letter is kept once, as the result.
     pub(crate) fn answer(&mut self, answer: &UpstreamAnswer, result: &Value) {
         let same = result.as_str() == Some(answer.body.as_str());
-        let body = (!same).then(|| self.bounded_text(&answer.body));
+        let body = (!same).then(|| self.text(&answer.body));
         self.parts.response = Some(ResponsePart {
             status: answer.status,
-            content_type: answer.content_type.clone(),
-            location: answer.location.clone(),
+            content_type: answer.content_type.as_deref().map(|text| self.text(text)),
+            location: answer.location.as_deref().map(|text| self.text(text)),
             body,
             body_is_result: same,
             body_bytes: answer.body.len(),
@@ -331,12 +328,12 @@ impl TraceBuilder {
     }
 
     pub(crate) fn error(&mut self, code: &'static str, reason: Option<&str>) {
-        self.parts.error = Some(ErrorPart { code, reason: reason.map(str::to_owned) });
+        self.parts.error = Some(ErrorPart { code, reason: reason.map(|reason| self.text(reason)) });
     }
 
     /// The trace of the finished call.
     pub(crate) fn finish(mut self, outcome: &Outcome, agent: &str, session: &str) -> FinishedTrace {
-        let result = self.bounded(&outcome.result);
+        let result = self.value(&outcome.result);
         let row = TraceRow {
             id: outcome.trace_id.clone(),
             session: session.to_owned(),
@@ -349,21 +346,8 @@ impl TraceBuilder {
             duration_ms: i64::try_from(outcome.duration_ms).unwrap_or(i64::MAX),
             document: String::new(),
         };
-        let halt = outcome.halt.as_ref().map(|halt| halt.say.clone());
+        let halt = outcome.halt.as_ref();
+        let halt = halt.map(|halt| HaltPart { say: halt.say.as_deref().map(|say| self.text(say)) });
         FinishedTrace { row, parts: self.parts, result, halt, weight: self.weight }
-    }
-}
-
-/// Counts the bytes of a JSON text without keeping them, and ends the writing when they are too many.
-struct Measure(usize);
-
-impl io::Write for Measure {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        if self.0 > MAX_VALUE { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -36,6 +36,12 @@ pub enum StoreError {
         /// What the database says.
         reason: String,
     },
+    /// The database does not take a row or a statement, now or later.
+    #[error("the database refuses the write; the log says why")]
+    Refused {
+        /// What the database says.
+        reason: String,
+    },
     /// A row can't be read.
     #[error("the row {key:?} of {table} can't be read: {column}: {reason}")]
     BadRow {
@@ -63,6 +69,7 @@ pub const STORE_CODES: &[(&str, &str)] = &[
     ("store.busy", "Another process holds the database. Nothing of the write was kept."),
     ("store.corrupt", "The database file is damaged."),
     ("store.unavailable", "The database can't be opened or read."),
+    ("store.refused", "The database does not take a row or a statement; the log says why."),
     ("store.bad_row", "A stored row can't be read; doctor names it."),
     ("store.migration", "The database is newer than this program, or a migration failed."),
 ];
@@ -76,6 +83,7 @@ impl StoreError {
             StoreError::Busy => "store.busy",
             StoreError::Corrupt => "store.corrupt",
             StoreError::Unavailable { .. } => "store.unavailable",
+            StoreError::Refused { .. } => "store.refused",
             StoreError::BadRow { .. } => "store.bad_row",
             StoreError::Migration { .. } => "store.migration",
         }
@@ -84,7 +92,7 @@ impl StoreError {
     /// What the database itself says, for the log: it may name files and statements.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            StoreError::Unavailable { reason } => Some(reason),
+            StoreError::Unavailable { reason } | StoreError::Refused { reason } => Some(reason),
             _ => None,
         }
     }
@@ -96,6 +104,7 @@ impl StoreError {
             StoreError::StaleRevision { .. }
             | StoreError::Missing { .. }
             | StoreError::Corrupt
+            | StoreError::Refused { .. }
             | StoreError::BadRow { .. }
             | StoreError::Migration { .. } => false,
         }
@@ -111,6 +120,8 @@ impl From<sqlx::Error> for StoreError {
             Some(5 | 6) => StoreError::Busy,
             Some(11 | 26) => StoreError::Corrupt,
             Some(13) => StoreError::Full,
+            // A statement, a size, a constraint or a type that will not be any better a moment later.
+            Some(1 | 18 | 19 | 20 | 25) => StoreError::Refused { reason: error.to_string() },
             _ if matches!(error, sqlx::Error::PoolTimedOut) => StoreError::Busy,
             _ => StoreError::Unavailable { reason: error.to_string() },
         }

@@ -88,6 +88,8 @@ impl Store {
                     .push_bind(trace.duration_ms)
                     .push_bind(&trace.document);
             });
+            // A batch whose commit had no clear end is written again, and may be there already.
+            insert.push(" ON CONFLICT (id) DO NOTHING");
             // The last part of a batch has any length, and is not worth a prepared statement.
             insert.build().persistent(rows.len() == ROWS_A_STATEMENT).execute(&mut *tx).await?;
         }

@@ -245,3 +245,41 @@ async fn try_shows_the_request_before_it_sends_it() {
     assert_eq!(wrong["error"], "missing required parameter(s): q");
     assert_eq!(wrong["outcome"], Value::Null);
 }
+
+/// Every key in its place: what reads traces elsewhere relies on it.
+#[tokio::test]
+async fn the_document_of_a_trace_has_its_keys_in_order() {
+    let long = "é".repeat(9 << 10);
+    let router = Router::new()
+        .route("/plain", get(|| async { "plain" }))
+        .route("/long", get(|| async move { axum::Json(json!({ "state": "DONE", "long": long })) }));
+    let base = upstream(router).await;
+    let app = App::new().await;
+    app.agent("a", json!({})).await;
+    app.tool(get_tool("plain", &format!("{base}/plain"))).await;
+    let mut long = get_tool("long", &format!("{base}/long"));
+    long["response"] = json!({ "extract": "json_path", "path": "$.long" });
+    long["halt_when"] = json!({ "json_path": "state", "equals": ["DONE"] });
+    app.tool(long).await;
+    app.tool(json!({ "name": "meta", "description": "Meta", "request": { "url": "http://169.254.169.254/" } })).await;
+
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    let common = "id session agent tool call_id status started_at duration_ms phases_ms origin arguments";
+    let trace = app.trace(&app.call("a", "plain", json!({ "x": [1.0, null] })).await).await;
+    assert_eq!(keys(&trace), format!("{common} request sends response result"));
+    assert_eq!(trace["arguments"].to_string(), r#"{"x":[1.0,null]}"#);
+    assert_eq!(keys(&trace["phases_ms"]), "check render queue connect first_byte body extract");
+    assert_eq!(keys(&trace["request"]), "method url headers body");
+    assert_eq!(keys(&trace["response"]), "status content_type location body body_is_result body_bytes complete");
+    assert_eq!((&trace["response"]["body"], &trace["response"]["body_is_result"]), (&Value::Null, &json!(true)));
+
+    let trace = app.trace(&app.call("a", "long", json!({})).await).await;
+    assert_eq!(keys(&trace), format!("{common} request sends response result halt"));
+    assert_eq!(trace["result"]["bytes"], 18 << 10);
+    assert_eq!(trace["result"]["cut"].as_str().unwrap().len(), 16 << 10);
+    assert_eq!(trace["halt"], json!({ "say": null }));
+
+    let trace = app.trace(&app.call("a", "meta", json!({})).await).await;
+    assert_eq!(keys(&trace), format!("{common} request sends error result blocked"));
+    assert_eq!(keys(&trace["blocked"]), "code subject detail");
+}

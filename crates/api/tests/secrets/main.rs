@@ -70,6 +70,11 @@ async fn a_secret_is_found_nowhere_but_at_the_upstream() {
                     String::new(),
                 )
             }
+            // Larger than the bound of 64 KiB, which falls inside the secret.
+            "/large" => {
+                let lead = (64 << 10) - secret.len() + 3;
+                (http::StatusCode::OK, HeaderMap::new(), "x".repeat(lead) + &secret)
+            }
             _ => {
                 let encoding = (http::header::CONTENT_ENCODING, secret.replace('"', "").parse().unwrap());
                 (http::StatusCode::OK, HeaderMap::from_iter([encoding]), "x".to_owned())
@@ -83,12 +88,13 @@ async fn a_secret_is_found_nowhere_but_at_the_upstream() {
     let request = app.request(Method::GET, "/v1/events", Some(&app.admin), Body::empty());
     let stream = app.router.clone().oneshot(request).await.unwrap().into_body();
     let mut shown = String::new();
-    let paths = ["plain", "json", "escaped", "error", "moved", "encoding"];
+    let paths = ["plain", "json", "escaped", "error", "moved", "encoding", "large"];
     for path in paths {
         app.tool(json!({
             "name": path, "description": "Echo", "secret_headers": ["Authorization"],
             "request": { "url": format!("{base}/{path}"), "headers": { "Authorization": "Bearer {{secret.api_token}}" } },
             "response": if path == "escaped" { json!({ "extract": "json_path", "path": "a" }) } else { Value::Null },
+            "side_effect": path == "large",
         }))
         .await;
         let outcome = app.call("a", path, json!({})).await;
@@ -128,7 +134,7 @@ async fn a_secret_is_found_nowhere_but_at_the_upstream() {
     shown.push_str(&logged);
 
     let quoted = Value::from(SECRET).to_string();
-    for form in [SECRET, &quoted[1..quoted.len() - 1], &percent(SECRET), &escaped(SECRET), "-value-7421"] {
+    for form in [SECRET, &SECRET[..8], &quoted[1..quoted.len() - 1], &percent(SECRET), &escaped(SECRET), "-value-7421"] {
         assert!(!shown.contains(form), "the secret is found as {form}");
     }
 }

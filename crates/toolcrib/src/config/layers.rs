@@ -8,6 +8,9 @@ use figment::providers::{Env, Format, Serialized, Toml};
 
 use super::Config;
 
+/// Names without a section, for the switches that people set most.
+const SHORT_NAMES: [&str; 3] = ["TOOLCRIB_EGRESS_HOSTS", "TOOLCRIB_EGRESS_ALLOW_HTTP", "TOOLCRIB_EGRESS_ALLOW_PRIVATE"];
+
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "toolcrib.toml";
 
@@ -49,9 +52,12 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> anyhow::Result<Loaded
     figment = match file {
         Some(path) if !path.is_file() => bail!("the configuration file {} is not there", path.display()),
         Some(path) => figment.merge(Toml::file_exact(path)),
-        None => figment.merge(Toml::file(DEFAULT_FILE)),
+        // Exactly here, and not in a folder above, where anybody may have put one.
+        None if Path::new(DEFAULT_FILE).is_file() => figment.merge(Toml::file_exact(DEFAULT_FILE)),
+        None => figment,
     };
-    figment = figment.merge(environment());
+    let mut problems = Vec::new();
+    figment = figment.merge(environment(&mut problems));
     let flag = |key: &str, value: &str| Named("flag", Serialized::default(key, value.to_owned()));
     if let Some(bind) = &overrides.bind {
         figment = figment.merge(flag("server.bind", bind));
@@ -59,7 +65,10 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> anyhow::Result<Loaded
     if let Some(path) = &overrides.database {
         figment = figment.merge(flag("store.path", &path.to_string_lossy()));
     }
-    let mut problems = Vec::new();
+    if let Err(error) = figment.extract::<serde_json::Map<String, serde_json::Value>>() {
+        // A file that can't be read at all would otherwise be said once for every section.
+        bail!("the configuration can't be read: {error}");
+    }
     let config = sections(&figment, &mut problems);
     problems.extend(config.problems());
     if !problems.is_empty() {
@@ -101,14 +110,7 @@ fn sections(figment: &Figment, problems: &mut Vec<String>) -> Config {
 
 /// Variables that look like ours and are none: a typo in a safety switch should not pass in silence.
 pub fn unknown_variables() -> Vec<String> {
-    let known = [
-        "TOOLCRIB_CONFIG",
-        "TOOLCRIB_SERVER",
-        "TOOLCRIB_TOKEN",
-        "TOOLCRIB_EGRESS_HOSTS",
-        "TOOLCRIB_EGRESS_ALLOW_HTTP",
-        "TOOLCRIB_EGRESS_ALLOW_PRIVATE",
-    ];
+    let known = ["TOOLCRIB_CONFIG", "TOOLCRIB_SERVER", "TOOLCRIB_TOKEN"];
     // Kubernetes gives these to every pod beside a service called toolcrib.
     let of_kubernetes = |name: &str| {
         name.contains("_SERVICE_")
@@ -119,38 +121,34 @@ pub fn unknown_variables() -> Vec<String> {
     crate::secrets::variables()
         .map(|(name, _)| name)
         .filter(|name| name.starts_with("TOOLCRIB_") && !name.contains("__") && !name.starts_with("TOOLCRIB_SECRET_"))
-        .filter(|name| !known.contains(&name.as_str()) && !of_kubernetes(name))
+        .filter(|name| !known.contains(&name.as_str()) && !SHORT_NAMES.contains(&name.as_str()) && !of_kubernetes(name))
         .collect()
 }
 
 /// `TOOLCRIB_SECTION__KEY`, and the short names of the main egress switches. Everything else that
-/// begins with `TOOLCRIB_` belongs to somebody else: secrets, and the command line's own.
-fn environment() -> Env {
-    Env::raw()
-        .filter_map(|key| {
-            let key = key.as_str().to_ascii_uppercase();
-            let rest = key.strip_prefix("TOOLCRIB_")?;
-            let name = match rest {
-                "EGRESS_HOSTS" | "EGRESS_ALLOW_HTTP" | "EGRESS_ALLOW_PRIVATE" => rest.replacen('_', ".", 1),
-                _ if rest.starts_with("SECRET_") || !rest.contains("__") => return None,
-                _ => rest.replacen("__", ".", 1),
-            };
-            Some(name.to_ascii_lowercase().into())
-        })
-        .ignore_empty_values()
-}
-
-trait IgnoreEmpty {
-    fn ignore_empty_values(self) -> Self;
-}
-
-impl IgnoreEmpty for Env {
-    /// A variable that is set to nothing is one that is not set: compose files write them so.
-    fn ignore_empty_values(self) -> Self {
-        let empty: Vec<String> =
-            self.iter().filter(|(_, value)| value.is_empty()).map(|(key, _)| key.to_string()).collect();
-        self.filter(move |key| !empty.iter().any(|name| key == name.as_str()))
+/// begins with `TOOLCRIB_` belongs to somebody else: secrets, and the command line's own. A variable that
+/// is set to nothing is one that is not set: compose files write them so.
+fn environment(problems: &mut Vec<String>) -> Env {
+    let set = |name: &str| crate::secrets::variables().any(|(known, value)| known == name && !value.is_empty());
+    for short in SHORT_NAMES {
+        let long = short.replacen("EGRESS_", "EGRESS__", 1);
+        if set(short) && set(&long) {
+            problems.push(format!("{short} and {long} are the same key and both set; keep one"));
+        }
     }
+    Env::raw().filter_map(move |key| {
+        let name = key.as_str().to_ascii_uppercase();
+        let rest = name.strip_prefix("TOOLCRIB_")?;
+        let key = if SHORT_NAMES.contains(&name.as_str()) {
+            rest.replacen('_', ".", 1)
+        } else if rest.starts_with("SECRET_") || !rest.contains("__") {
+            return None;
+        } else {
+            rest.replacen("__", ".", 1)
+        };
+        let empty = crate::secrets::variables().any(|(known, value)| known == name && value.is_empty());
+        (!empty).then(|| key.to_ascii_lowercase().into())
+    })
 }
 
 /// A provider under another name, for `config show`.

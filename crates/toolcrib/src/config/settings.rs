@@ -36,6 +36,7 @@ impl Config {
             ("egress.in_flight_per_host", self.egress.in_flight_per_host as u64, 100_000),
             ("store.poll", self.store.poll, 3_600_000),
             ("traces.days", self.traces.days, 36_500),
+            ("traces.count", self.traces.count, 1_000_000_000),
         ] {
             if value == 0 || value > most {
                 problems.push(format!("{key} is {value}, and has to be from 1 to {most}"));
