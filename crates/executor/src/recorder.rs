@@ -19,7 +19,7 @@ use crate::trace::FinishedTrace;
 /// How the recorder queues and keeps traces.
 #[derive(Debug, Clone)]
 pub struct RecorderSettings {
-    /// Traces that may wait. Default 8,192.
+    /// Traces that may wait. Default 32,768.
     pub queue: usize,
     /// Bytes of traces that may wait. Default 64 MiB.
     pub queue_bytes: usize,
@@ -32,7 +32,7 @@ pub struct RecorderSettings {
 impl Default for RecorderSettings {
     fn default() -> Self {
         Self {
-            queue: 8_192,
+            queue: 32_768,
             queue_bytes: 64 << 20,
             interval: Duration::from_millis(100),
             retention: Retention { age: Duration::from_secs(30 * 24 * 3600), count: 1_000_000 },
