@@ -134,7 +134,8 @@ async fn a_secret_is_found_nowhere_but_at_the_upstream() {
     shown.push_str(&logged);
 
     let quoted = Value::from(SECRET).to_string();
-    for form in [SECRET, &SECRET[..8], &quoted[1..quoted.len() - 1], &percent(SECRET), &escaped(SECRET), "-value-7421"] {
+    for form in [SECRET, &SECRET[..8], &quoted[1..quoted.len() - 1], &percent(SECRET), &escaped(SECRET), "-value-7421"]
+    {
         assert!(!shown.contains(form), "the secret is found as {form}");
     }
 }
