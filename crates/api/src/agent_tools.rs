@@ -5,7 +5,7 @@ use axum::extract::State;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_definition::ProviderFormat;
+use toolcrib_definition::{LeftOut, ProviderFormat, ToolList};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::agents::not_found;
@@ -18,7 +18,8 @@ use crate::state::ApiState;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
-    /// openai, openai-responses, anthropic, gemini, bedrock or mcp; openai when left out
+    /// openai, openai-strict, openai-responses, openai-responses-strict, anthropic, gemini, gemini-parameters,
+    /// bedrock or mcp; openai when left out
     format: Option<String>,
     /// Whether tools that are not shown at first are among them; false when left out
     deferred: Option<bool>,
@@ -34,6 +35,9 @@ pub(crate) struct AgentTools {
     /// The value of the provider's own `tools` (for Bedrock, of `toolConfig.tools`).
     #[schema(value_type = Vec<Object>)]
     tools: Value,
+    /// Tools that the provider would refuse, and perhaps the whole list with them; each with the reason.
+    #[schema(value_type = Vec<Object>)]
+    left_out: Vec<LeftOut>,
     /// Names of tools that the agent may use and is not shown at first.
     deferred: Vec<String>,
 }
@@ -62,12 +66,13 @@ pub(crate) async fn list(
     let agent = snapshot.agent(&id).ok_or_else(|| not_found(&id))?;
     let (offered, deferred): (Vec<_>, Vec<_>) =
         snapshot.allowed(agent).into_iter().partition(|tool| all || agent.offers(tool));
-    let tools = format.tools(offered.into_iter().filter_map(|tool| tool.view()));
+    let ToolList { tools, left_out } = format.tools(offered.into_iter().filter_map(|tool| tool.view()));
     Ok(Json(AgentTools {
         agent: id,
         format: format.as_str(),
         revision: snapshot.revision().0,
         tools,
+        left_out,
         deferred: deferred.into_iter().map(|tool| tool.name().to_owned()).collect(),
     }))
 }

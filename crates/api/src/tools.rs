@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_definition::Definition;
+use toolcrib_definition::{Definition, ProviderFormat};
 use toolcrib_registry::Entry;
 use utoipa::{IntoParams, ToSchema};
 
@@ -150,7 +150,7 @@ pub(crate) async fn read(
     principal.may(Access::ReadCatalog)?;
     let snapshot = state.registry().snapshot();
     let entry = snapshot.tool(&name).ok_or_else(|| not_found(&name))?;
-    let shown = entry.view().map_or(Value::Null, |view| toolcrib_definition::ProviderFormat::Mcp.tool(view));
+    let shown = entry.view().and_then(|view| ProviderFormat::Mcp.tool(view).ok()).unwrap_or_default();
     let body = ToolBody {
         name,
         origin: entry.origin().as_str(),

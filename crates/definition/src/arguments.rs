@@ -66,9 +66,12 @@ impl fmt::Display for ArgumentError {
 /// The options every schema of ours is compiled with: draft 2020-12, nothing fetched, bounded
 /// patterns. `format` is an annotation, as that draft says.
 pub(crate) fn schema_options() -> ValidationOptions<'static> {
-    jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(
-        PatternOptions::<FancyRegex>::fancy_regex().backtrack_limit(PATTERN_STEPS).size_limit(PATTERN_BYTES),
-    )
+    jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(pattern_options())
+}
+
+/// The bounds of patterns.
+pub(crate) fn pattern_options() -> PatternOptions<FancyRegex> {
+    PatternOptions::<FancyRegex>::fancy_regex().backtrack_limit(PATTERN_STEPS).size_limit(PATTERN_BYTES)
 }
 
 /// A schema compiled for checking.
@@ -288,7 +291,7 @@ impl Report<'_> {
     }
 }
 
-fn words_for(kind: &ValidationErrorKind, value: &Value) -> String {
+pub(crate) fn words_for(kind: &ValidationErrorKind, value: &Value) -> String {
     let length = || scalar_text(value).map_or(0, |text| text.chars().count());
     let items = || value.as_array().map_or(0, Vec::len);
     match kind {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::approval::Approval;
 use crate::fields::Fields;
 use crate::json;
+use crate::mcp::McpTool;
 use crate::name::ToolName;
 use crate::parameters::Parameters;
 use crate::problem::{ProblemCode, Problems, nearest};
@@ -13,7 +14,7 @@ use crate::response::{Evidence, Extract, HaltWhen};
 use crate::template::Slot;
 
 /// The keys of a definition, in the order of the stored form.
-pub(crate) const KEYS: [&str; 14] = [
+pub(crate) const KEYS: [&str; 16] = [
     "name",
     "description",
     "parameters",
@@ -28,6 +29,8 @@ pub(crate) const KEYS: [&str; 14] = [
     "evidence",
     "approval",
     "idempotency_key_header",
+    "protocol",
+    "mcp",
 ];
 
 /// Headers that say something else than the key of a call.
@@ -106,6 +109,8 @@ pub struct Definition {
     pub approval: Approval,
     /// The header that carries the stable key of the call.
     pub idempotency_key_header: Option<String>,
+    /// The MCP tool that it calls; none for plain HTTP.
+    pub mcp: Option<McpTool>,
 }
 
 impl Definition {
@@ -138,11 +143,20 @@ impl Definition {
         let fields = Fields::read(value, "", "a tool", &KEYS, problems)?;
         let name = read_name(&fields, problems);
         let description = read_description(&fields, problems);
-        let parameters = Parameters::read(fields.get("parameters"), "/parameters", problems);
+        let mcp = McpTool::read(&fields, problems);
+        let parameters = match &mcp {
+            Ok(Some(mcp)) => {
+                Parameters::read_lowered(fields.get("parameters"), &mcp.input_schema, "/parameters", problems)
+            }
+            _ => Parameters::read(fields.get("parameters"), "/parameters", problems),
+        };
         let secret_headers = fields.texts("secret_headers", str::eq_ignore_ascii_case, problems);
         let request = Request::read(fields.get("request"), &secret_headers, problems);
         if let (Some(request), Some(parameters)) = (&request, &parameters) {
             check_placeholders(request, parameters, problems);
+        }
+        if let (Some(request), Ok(Some(mcp))) = (&request, &mcp) {
+            mcp.check_request(request, problems);
         }
         let extract = Extract::read(fields.get("response"), problems);
         let side_effect = read_side_effect(&fields, problems);
@@ -170,6 +184,7 @@ impl Definition {
             evidence,
             approval: approval?,
             idempotency_key_header,
+            mcp: mcp.ok()?,
         })
     }
 
@@ -191,6 +206,10 @@ impl Definition {
         put("evidence", self.evidence.as_ref().map_or(Value::Null, Evidence::to_json));
         put("approval", self.approval.to_json());
         put("idempotency_key_header", json!(self.idempotency_key_header));
+        if let Some(mcp) = &self.mcp {
+            put("protocol", "mcp".into());
+            put("mcp", mcp.to_json());
+        }
         Value::Object(out)
     }
 

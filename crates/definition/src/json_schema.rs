@@ -108,6 +108,21 @@ fn own_properties() -> Map<String, Value> {
         "side_effect": { "type": ["boolean", "null"], "description": "Whether a call changes something outside" },
         "timeout": { "type": ["integer", "null"], "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds" },
         "group": text_or_null("The group, for allowlists"),
+        "protocol": { "enum": ["http", "mcp", null], "description": "mcp: the call goes through the MCP client" },
+        "mcp": {
+            "type": ["object", "null"],
+            "description": "The MCP tool that is called, as its server published it",
+            "properties": {
+                "server": { "type": "string" },
+                "tool": { "type": "string" },
+                "input_schema": { "type": ["object", "boolean"] },
+                "output_schema": {},
+                "annotations": {},
+                "title": { "type": ["string", "null"] },
+            },
+            "required": ["server", "tool", "input_schema"],
+            "additionalProperties": false,
+        },
         "tags": texts,
         "halt_when": {
             "type": ["object", "null"],

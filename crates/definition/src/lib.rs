@@ -34,6 +34,7 @@
 //! ```
 
 pub mod json;
+pub mod lowering;
 
 mod answer;
 mod approval;
@@ -45,6 +46,7 @@ mod fields;
 mod formats;
 mod json_schema;
 mod manifest;
+mod mcp;
 mod name;
 mod parameters;
 mod path;
@@ -67,9 +69,10 @@ pub use arguments::{ArgumentError, MAX_PROBLEMS};
 pub use body::BodyTemplate;
 pub use context::{Ctx, CtxField};
 pub use definition::{Definition, EffectMode, MAX_TIMEOUT};
-pub use formats::{ProviderFormat, ToolView};
+pub use formats::{LeftOut, ProviderFormat, ToolList, ToolView};
 pub use json_schema::{definition_schema, manifest_schema};
 pub use manifest::{Environment, Expanded, Manifest, ManifestError, ToolError};
+pub use mcp::McpTool;
 pub use name::{InvalidName, MAX_NAME, ToolName, is_name};
 pub use parameters::Parameters;
 pub use path::{InvalidPath, ValuePath};

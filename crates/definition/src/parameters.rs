@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{ArgumentChecker, ArgumentError, typed_view};
 use crate::json::kind_of;
+use crate::lowering::Original;
 use crate::problem::{ProblemCode, Problems};
 use crate::{schema, sugar};
 
@@ -14,11 +15,14 @@ use crate::{schema, sugar};
 pub struct Parameters {
     schema: Map<String, Value>,
     checker: OnceLock<Arc<ArgumentChecker>>,
+    /// The schema they were lowered from, which judges in their place.
+    original: Option<Arc<Original>>,
 }
 
 impl PartialEq for Parameters {
     fn eq(&self, other: &Self) -> bool {
-        self.schema == other.schema
+        let original = |one: &Self| one.original.as_ref().map(|original| original.schema().clone());
+        self.schema == other.schema && original(self) == original(other)
     }
 }
 
@@ -29,7 +33,50 @@ impl Parameters {
             None => sugar::read_list(&[], pointer, problems),
             Some(value) => read_schema(value, pointer, problems)?,
         };
-        Some(Self { schema, checker: OnceLock::new() })
+        Some(Self { schema, checker: OnceLock::new(), original: None })
+    }
+
+    /// Reads the lowered parameters of a tool whose `original` schema another server published; without
+    /// any, they are lowered now.
+    pub(crate) fn read_lowered(
+        value: Option<&Value>,
+        original: &Value,
+        pointer: &str,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let original = Arc::new(Original::new(original.clone()));
+        let schema = match value {
+            None => original.lowered().parameters().clone(),
+            Some(Value::Object(schema)) => {
+                schema::check_lowered_parameters(schema, pointer, problems);
+                schema.clone()
+            }
+            Some(other) => {
+                let message = format!("the parameters of an MCP tool are a JSON Schema, not {}", kind_of(other));
+                problems.add(pointer, ProblemCode::Type, message);
+                return None;
+            }
+        };
+        Some(Self { schema, checker: OnceLock::new(), original: Some(original) })
+    }
+
+    /// Arguments as they are sent: those of a lowered schema as the original takes them, others as they
+    /// are.
+    pub fn restore(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        let Some(original) = &self.original else { return arguments };
+        let restored = match original.lowered().changes_nothing() {
+            true => arguments,
+            false => original.lowered().restore(&arguments),
+        };
+        // Some models write null for what they leave out, and not every original takes that.
+        let mut without_nulls = Value::Object(restored.clone());
+        drop_nulls(&mut without_nulls);
+        match without_nulls {
+            Value::Object(map) if map != restored && original.check(&restored).is_err() => {
+                if original.check(&map).is_ok() { map } else { restored }
+            }
+            _ => restored,
+        }
     }
 
     /// Checks a JSON Schema that did not come from a definition, such as the one derived from the
@@ -76,17 +123,21 @@ impl Parameters {
         }
     }
 
-    /// Checks the arguments of a call. The schema is compiled at the first call and kept.
+    /// Checks the arguments of a call, as [`Parameters::restore`] gives them. The schema is compiled at the
+    /// first call and kept.
     ///
     /// # Errors
     /// What the model should read: the missing names, or at most five problems.
     pub fn check(&self, arguments: &Map<String, Value>) -> Result<(), ArgumentError> {
+        if let Some(original) = &self.original {
+            return original.check(arguments);
+        }
         let checker = self.checker.get_or_init(|| Arc::new(ArgumentChecker::new(&self.schema)));
         checker.check(arguments)
     }
 }
 
-fn drop_nulls(value: &mut Value) {
+pub(crate) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|_, value| !value.is_null());

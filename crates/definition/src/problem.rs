@@ -69,6 +69,7 @@ problem_codes! {
     Evidence "evidence.invalid" "The evidence declaration is not a kind or an object with one.";
     Approval "approval.invalid" "The approval is not never, always, once or {\"when\": CEL}.";
     Effect "effect.transactional" "A sent request can't be rolled back, so a data tool is never transactional.";
+    Protocol "protocol.invalid" "protocol and mcp do not go together, or the request is no call of the MCP tool.";
     IdempotencyHeader "idempotency.header" "idempotency_key_header is not a header the tool may send.";
     ManifestEndpoint "manifest.endpoint" "A manifest tool has neither a url nor the parts to build one.";
     ManifestEnv "manifest.env" "A {{env.*}} of the manifest has no value, or one that can't be used.";

@@ -50,7 +50,7 @@ const KEYWORDS: [(&str, Takes); 23] = [
 ];
 
 /// How many patterns a schema may have: each is compiled when the tool is written and first called.
-const MAX_PATTERNS: usize = 64;
+pub(crate) const MAX_PATTERNS: usize = 64;
 
 fn count_patterns(schema: &Map<String, Value>) -> usize {
     let below = |value: &Value| match value {
@@ -63,6 +63,23 @@ fn count_patterns(schema: &Map<String, Value>) -> usize {
 
 /// Checks the schema of a tool's parameters at `pointer`.
 pub(crate) fn check_parameters(schema: &Map<String, Value>, pointer: &str, problems: &mut Problems) {
+    check_lowered_parameters(schema, pointer, problems);
+    if let Some(Value::Object(properties)) = schema.get("properties") {
+        for name in properties.keys().filter(|name| !is_name(name)) {
+            problems.add(
+                child_pointer(&child_pointer(pointer, "properties"), name),
+                ProblemCode::SchemaName,
+                format!(
+                    "the parameter {name:?} is a placeholder too, so its name begins with a lower-case letter and \
+                     goes on with a-z, 0-9 and _ (at most 64)"
+                ),
+            );
+        }
+    }
+}
+
+/// The same for parameters that are never placeholders, whose names are free.
+pub(crate) fn check_lowered_parameters(schema: &Map<String, Value>, pointer: &str, problems: &mut Problems) {
     match schema.get("type") {
         None => {}
         Some(Value::String(kind)) if kind == "object" => {}
@@ -87,18 +104,6 @@ pub(crate) fn check_parameters(schema: &Map<String, Value>, pointer: &str, probl
             ProblemCode::SchemaItems,
             "items belongs to an array; the top is an object",
         );
-    }
-    if let Some(Value::Object(properties)) = schema.get("properties") {
-        for name in properties.keys().filter(|name| !is_name(name)) {
-            problems.add(
-                child_pointer(&child_pointer(pointer, "properties"), name),
-                ProblemCode::SchemaName,
-                format!(
-                    "the parameter {name:?} is a placeholder too, so its name begins with a lower-case letter and \
-                     goes on with a-z, 0-9 and _ (at most 64)"
-                ),
-            );
-        }
     }
 }
 
@@ -204,7 +209,7 @@ fn is_applicator(keyword: &str) -> bool {
     )
 }
 
-fn compiles(pattern: &str) -> bool {
+pub(crate) fn compiles(pattern: &str) -> bool {
     let schema = serde_json::json!({ "pattern": pattern });
     crate::arguments::schema_options().build(&schema).is_ok()
 }

@@ -204,6 +204,7 @@ impl Pipeline {
         let Some(view) = entry.view() else {
             return Ended::error(Status::Error, "call.internal", "the tool can't be read", None);
         };
+        let arguments = view.parameters.restore(arguments);
         if let Err(error) = view.parameters.check(&arguments) {
             return wrong(error.to_string());
         }
