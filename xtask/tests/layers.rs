@@ -11,9 +11,10 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-egress", &["definition"]),
     ("toolcrib-store", &["definition"]),
     ("toolcrib-registry", &["definition", "store"]),
-    ("toolcrib-executor", &["definition", "egress", "registry", "store"]),
-    ("toolcrib-api", &["definition", "egress", "executor", "registry", "store"]),
-    ("toolcrib", &["definition", "egress", "executor", "registry", "store", "api"]),
+    ("toolcrib-mcp-ingest", &["definition", "egress", "store"]),
+    ("toolcrib-executor", &["definition", "egress", "mcp-ingest", "registry", "store"]),
+    ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "store"]),
+    ("toolcrib", &["definition", "egress", "executor", "mcp-ingest", "registry", "store", "api"]),
 ];
 
 #[test]

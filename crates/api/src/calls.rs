@@ -135,7 +135,7 @@ fn request_of(keys: &mut Keys) -> Result<CallRequest, ApiError> {
         }
     }
     let arguments = keys.take("arguments").unwrap_or_else(|| Value::Object(Map::new()));
-    Ok(CallRequest { tool, call_id, arguments })
+    Ok(CallRequest { call_id, ..CallRequest::new(tool, arguments) })
 }
 
 fn batch_of(calls: Value, keys: &mut Keys) -> Result<Vec<CallRequest>, ApiError> {

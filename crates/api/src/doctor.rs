@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
 use crate::forecast::{agent_warnings, warnings_for};
+use crate::ingestion::ServerState;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 use crate::traces::FLUSH;
@@ -90,6 +91,28 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         find("warning", "doctor.partial", "catalog", message);
     }
     let store = state.registry().store();
+    for row in store.mcp_servers().await? {
+        let known = ServerState::of(&row);
+        if let Some(error) = known.error {
+            find("warning", "mcp.unreachable", &row.name, format!("the last look at the MCP server failed: {error}"));
+        }
+        if !known.pending.is_empty() {
+            let count = known.pending.len();
+            let message = format!(
+                "{count} change(s) wait; see them with `toolcrib mcp diff {0}`, take them with `toolcrib mcp accept {0}`",
+                row.name
+            );
+            find("warning", "mcp.pending", &row.name, message);
+        }
+        for (tool, parts) in known.review {
+            let parts = parts.join(", ");
+            let message = format!(
+                "its server changed it ({parts}) while an agent may use it; look at it, then `toolcrib mcp accept {} {tool}`",
+                row.name
+            );
+            find("warning", "mcp.review", &tool, message);
+        }
+    }
     state.executor.recorder().flush(FLUSH).await;
     for (tool, code, count) in store.blocked_calls(store.clock().now_ms() - BLOCKS_SINCE).await? {
         let message = format!("the egress policy blocked {count} call(s) of the last day; the traces say what and why");

@@ -11,7 +11,8 @@
 //! use toolcrib_api::{ApiState, Audience, router};
 //! use toolcrib_definition::NoSecrets;
 //! use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
-//! use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch};
+//! use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
+//! use toolcrib_mcp_ingest::McpClient;
 //! use toolcrib_registry::Registry;
 //! use toolcrib_store::{Location, OsRandomness, Store, SystemClock};
 //!
@@ -25,9 +26,11 @@
 //!     Arc::new(TcpDialler),
 //!     Duration::from_secs(10),
 //! );
-//! let http = HttpDispatch::new(Client::new(guard, Limits::default(), &TrustRoots::system())?);
-//! let executor = Executor::new(registry, Arc::new(http), Arc::new(NoSecrets), ExecutorSettings::default());
-//! let state = ApiState::new(executor, Arc::new(|_: &str| None), CancellationToken::new()).await?;
+//! let client = Client::new(guard, Limits::default(), &TrustRoots::system())?;
+//! let mcp = McpClient::new(client.clone());
+//! let dispatch = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
+//! let executor = Executor::new(registry, dispatch, Arc::new(NoSecrets), ExecutorSettings::default());
+//! let state = ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
 //! let app = router(state, Audience::Loopback);
 //! # let _ = app;
 //! # Ok(())
@@ -45,8 +48,12 @@ mod events;
 mod extract;
 mod forecast;
 mod health;
+mod ingestion;
 mod loopback;
 mod manifest;
+mod mcp_follow;
+mod mcp_ingest;
+mod mcp_servers;
 mod openapi;
 mod problem;
 mod revision;

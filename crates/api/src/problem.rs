@@ -58,6 +58,8 @@ pub(crate) enum ApiError {
     NameMismatch { body: String, path: String },
     #[error(transparent)]
     Registry(RegistryError),
+    #[error("{message}")]
+    Upstream { code: &'static str, message: String },
     #[error("something inside failed; the log says what")]
     Internal,
 }
@@ -149,6 +151,7 @@ impl ApiError {
             ApiError::Origin(_) => "http.origin",
             ApiError::NameMismatch { .. } => "tool.name_mismatch",
             ApiError::Registry(error) => error.code(),
+            ApiError::Upstream { code, .. } => code,
             ApiError::Internal => "internal",
         }
     }
@@ -173,6 +176,7 @@ impl ApiError {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             ApiError::Registry(error) => registry_status(error),
+            ApiError::Upstream { .. } => StatusCode::BAD_GATEWAY,
             ApiError::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

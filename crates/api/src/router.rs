@@ -19,7 +19,8 @@ use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
-    agent_tools, agents, calls, doctor, events, health, manifest, tokens, tool_try, tool_versions, tools, traces,
+    agent_tools, agents, calls, doctor, events, health, manifest, mcp_ingest, mcp_servers, tokens, tool_try,
+    tool_versions, tools, traces,
 };
 
 /// Who the server answers.
@@ -79,6 +80,13 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(events::follow))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(mcp_servers::list))
+        .routes(routes!(mcp_servers::read, mcp_servers::write, mcp_servers::delete))
+        .routes(routes!(mcp_servers::import))
+        .routes(routes!(mcp_servers::export))
+        .routes(routes!(mcp_ingest::ingest))
+        .routes(routes!(mcp_ingest::accept))
+        .routes(routes!(mcp_ingest::ping))
         .routes(routes!(doctor::examine))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))

@@ -7,6 +7,7 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::Secrets;
 use toolcrib_executor::Executor;
+use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
 
 use crate::token_book::TokenBook;
@@ -26,6 +27,9 @@ pub struct Parts {
     pub(crate) metrics: MetricsRegistry,
     pub(crate) ready: AtomicBool,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) mcp: McpClient,
+    /// What is found of MCP servers is taken over one at a time.
+    pub(crate) ingesting: tokio::sync::Mutex<()>,
 }
 
 impl std::ops::Deref for ApiState {
@@ -37,20 +41,21 @@ impl std::ops::Deref for ApiState {
 }
 
 impl ApiState {
-    /// The API over this executor. `shutdown` ends the streams.
+    /// The API over this executor; `mcp` looks at MCP servers. `shutdown` ends the streams.
     ///
     /// # Errors
     /// The store's, when the tokens can't be read.
     pub async fn new(
         executor: Executor,
+        mcp: McpClient,
         environment: ManifestEnvironment,
         shutdown: CancellationToken,
     ) -> Result<Self, toolcrib_store::StoreError> {
         let mut metrics = MetricsRegistry::default();
         executor.metrics().register(&mut metrics);
         let tokens = TokenBook::open(executor.registry().store().clone()).await?;
-        let ready = AtomicBool::new(false);
-        Ok(Self(Arc::new(Parts { executor, tokens, environment, metrics, ready, shutdown })))
+        let (ready, ingesting) = (AtomicBool::new(false), tokio::sync::Mutex::new(()));
+        Ok(Self(Arc::new(Parts { executor, tokens, environment, metrics, ready, shutdown, mcp, ingesting })))
     }
 
     /// Says that requests may come, or that they may no longer.

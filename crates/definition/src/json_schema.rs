@@ -119,6 +119,8 @@ fn own_properties() -> Map<String, Value> {
                 "output_schema": {},
                 "annotations": {},
                 "title": { "type": ["string", "null"] },
+                "transport": { "enum": ["http", "sse", null] },
+                "disabled": { "type": ["string", "null"] },
             },
             "required": ["server", "tool", "input_schema"],
             "additionalProperties": false,

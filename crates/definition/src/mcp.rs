@@ -23,6 +23,11 @@ pub struct McpTool {
     pub annotations: Option<Value>,
     /// The title for people, if there is one.
     pub title: Option<String>,
+    /// Whether the server speaks only the older HTTP with SSE.
+    pub sse: bool,
+    /// Why the tool can't be used now, such as that its server no longer has it. It stays, so that a rule
+    /// about it stays too.
+    pub disabled: Option<String>,
 }
 
 impl McpTool {
@@ -44,7 +49,8 @@ impl McpTool {
             ("http", Some(_)) => return wrong("protocol", "a tool with mcp has the protocol \"mcp\""),
             _ => return wrong("protocol", "the protocol is \"http\" or \"mcp\""),
         };
-        let known = ["server", "tool", "input_schema", "output_schema", "annotations", "title"];
+        let known =
+            ["server", "tool", "input_schema", "output_schema", "annotations", "title", "transport", "disabled"];
         let mcp = Fields::read(mcp, &fields.at("mcp"), "mcp", &known, problems).ok_or(())?;
         let mut name = |key: &str| match mcp.text(key, problems) {
             // A name is a text in a body, where braces would be a placeholder.
@@ -61,6 +67,11 @@ impl McpTool {
             problems.add(mcp.at("input_schema"), ProblemCode::Protocol, message);
         }
         let title = mcp.text("title", problems).map(str::to_owned);
+        let disabled = mcp.text("disabled", problems).map(str::to_owned);
+        let transport = mcp.text("transport", problems).unwrap_or("http");
+        if !matches!(transport, "http" | "sse") {
+            problems.add(mcp.at("transport"), ProblemCode::Protocol, "the transport is \"http\" or \"sse\"");
+        }
         Ok(Some(Self {
             server: server.ok_or(())?,
             tool: tool.ok_or(())?,
@@ -68,6 +79,8 @@ impl McpTool {
             output_schema: mcp.get("output_schema").cloned(),
             annotations: mcp.get("annotations").cloned(),
             title,
+            sse: transport == "sse",
+            disabled,
         }))
     }
 
@@ -105,6 +118,8 @@ impl McpTool {
         put("output_schema", self.output_schema.clone());
         put("annotations", self.annotations.clone());
         put("title", self.title.clone().map(Value::from));
+        put("transport", self.sse.then(|| "sse".into()));
+        put("disabled", self.disabled.clone().map(Value::from));
         Value::Object(out)
     }
 }

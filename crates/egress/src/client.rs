@@ -11,7 +11,6 @@ use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client as PoolClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -25,6 +24,7 @@ use crate::guard::{Guard, GuardConnector, GuardedStream};
 use crate::in_flight::{InFlight, Place};
 use crate::limits::Limits;
 use crate::policy::Policy;
+use crate::streamed::{Driver, Streamed};
 use crate::target::Target;
 use crate::tls::{TrustError, TrustRoots};
 
@@ -148,9 +148,26 @@ impl Client {
     /// # Errors
     /// [`SendFailure`] when there is no whole head of an answer by `deadline`.
     pub async fn read(&self, request: &Outbound, deadline: Instant) -> Result<Inbound, SendFailure> {
+        Ok(self.send_pooled(request, body::ACCEPT_ENCODING, deadline).await?.collect(deadline).await)
+    }
+
+    /// The same, with a body that is read as it comes. It is asked for without compression.
+    ///
+    /// # Errors
+    /// As [`Client::read`].
+    pub async fn open(&self, request: &Outbound, deadline: Instant) -> Result<Streamed, SendFailure> {
+        self.send_pooled(request, "identity", deadline).await
+    }
+
+    async fn send_pooled(
+        &self,
+        request: &Outbound,
+        encodings: &'static str,
+        deadline: Instant,
+    ) -> Result<Streamed, SendFailure> {
         let mut timings = Timings::default();
-        let _place = self.enter(&request.target, deadline, &mut timings).await?;
-        let message = build(request, false)?;
+        let place = self.enter(&request.target, deadline, &mut timings).await?;
+        let message = build(request, encodings, false)?;
         let started = Instant::now();
         let answered = within(self.limits.first_byte, Phase::FirstByte, deadline, self.pool.request(message)).await;
         let failed = |error: EgressError| {
@@ -164,7 +181,7 @@ impl Client {
             SendFailure { error, sent, timings: Timings { first_byte: started.elapsed(), ..timings } }
         })?;
         timings.first_byte = started.elapsed();
-        Ok(self.finish(response, timings, deadline).await)
+        Ok(Streamed::new(response, timings, self.limits.body_bytes, place, None))
     }
 
     /// Opens a connection for one request with a side effect. Until [`Dedicated::send`] is called,
@@ -184,7 +201,7 @@ impl Client {
             .and_then(|result| result.map_err(|error| SendFailure::unsent(from_source(Some(error.as_ref()), target))));
         timings.connect = started.elapsed();
         let stream = stream.map_err(|failure| failure.after(timings))?;
-        Ok(Dedicated { client: self.clone(), stream, timings, deadline, _place: place })
+        Ok(Dedicated { client: self.clone(), stream, timings, deadline, place })
     }
 
     async fn enter(&self, target: &Target, deadline: Instant, timings: &mut Timings) -> Result<Place, SendFailure> {
@@ -194,18 +211,6 @@ impl Client {
         timings.queue = started.elapsed();
         entered.map_err(|_| SendFailure::unsent(EgressError::Timeout { phase: Phase::Queue, limit }))
     }
-
-    /// Reads the body. The head has come, so there is an answer whatever happens now: how much of the
-    /// body there is, is in `completeness`.
-    async fn finish(&self, response: http::Response<Incoming>, mut timings: Timings, deadline: Instant) -> Inbound {
-        let (head, incoming) = response.into_parts();
-        let started = Instant::now();
-        let bound = self.limits.body_bytes;
-        let (raw, completeness) = body::collect(incoming, bound, deadline).await;
-        let (body, completeness) = body::decompress(&head.headers, raw, completeness, bound).await;
-        timings.body = started.elapsed();
-        Inbound { status: head.status, headers: head.headers, body, completeness, timings }
-    }
 }
 
 /// A connection for one request, with TLS done and nothing sent.
@@ -214,7 +219,7 @@ pub struct Dedicated {
     stream: MaybeHttpsStream<GuardedStream>,
     timings: Timings,
     deadline: Instant,
-    _place: Place,
+    place: Place,
 }
 
 impl Dedicated {
@@ -223,8 +228,21 @@ impl Dedicated {
     /// # Errors
     /// [`SendFailure`], which says whether any byte left.
     pub async fn send(self, request: &Outbound) -> Result<Inbound, SendFailure> {
-        let Dedicated { client, stream, mut timings, deadline, _place } = self;
-        let message = build(request, true)?;
+        let deadline = self.deadline;
+        Ok(self.exchange(request, body::ACCEPT_ENCODING).await?.collect(deadline).await)
+    }
+
+    /// The same, with a body that is read as it comes. It is asked for without compression.
+    ///
+    /// # Errors
+    /// As [`Dedicated::send`].
+    pub async fn open(self, request: &Outbound) -> Result<Streamed, SendFailure> {
+        self.exchange(request, "identity").await
+    }
+
+    async fn exchange(self, request: &Outbound, encodings: &'static str) -> Result<Streamed, SendFailure> {
+        let Dedicated { client, stream, mut timings, deadline, place } = self;
+        let message = build(request, encodings, true)?;
         let (stream, written) = Counted::new(stream);
         let failed = |written: &AtomicU64, error: EgressError, timings: Timings| {
             let sent = if written.load(Ordering::SeqCst) == 0 { Sent::Nothing } else { Sent::InDoubt };
@@ -245,9 +263,7 @@ impl Dedicated {
         let error = match sending.await {
             Ok(Ok(response)) => {
                 timings.first_byte = started.elapsed();
-                let inbound = client.finish(response, timings, deadline).await;
-                drop(driver);
-                return Ok(inbound);
+                return Ok(Streamed::new(response, timings, client.limits.body_bytes, place, Some(driver)));
             }
             Ok(Err(error)) => from_chain(&error, &request.target),
             Err(error) => error,
@@ -256,24 +272,6 @@ impl Dedicated {
         driver.stop().await;
         timings.first_byte = started.elapsed();
         Err(failed(&written, error, timings))
-    }
-}
-
-/// The task that drives a connection. It ends together with the exchange it belongs to.
-struct Driver(tokio::task::JoinHandle<Result<(), hyper::Error>>);
-
-impl Driver {
-    /// Ends the task and waits until it has.
-    async fn stop(&mut self) {
-        self.0.abort();
-        // Cancelled or ended by itself: either way it writes no more.
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -289,7 +287,11 @@ async fn within<F: Future>(
     timeout(limit, future).await.map_err(|_| EgressError::Timeout { phase, limit })
 }
 
-fn build(request: &Outbound, own_connection: bool) -> Result<http::Request<Full<Bytes>>, SendFailure> {
+fn build(
+    request: &Outbound,
+    encodings: &'static str,
+    own_connection: bool,
+) -> Result<http::Request<Full<Bytes>>, SendFailure> {
     let mut builder = http::Request::builder().method(request.method.clone());
     // A pooled client takes the whole URI; a connection of its own wants the origin form.
     builder = if own_connection {
@@ -302,7 +304,7 @@ fn build(request: &Outbound, own_connection: bool) -> Result<http::Request<Full<
     let mut message = builder.body(Full::new(request.body.clone())).map_err(wrong)?;
     let headers = message.headers_mut();
     *headers = request.headers.clone();
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encodings));
     headers.entry(HeaderName::from_static("user-agent")).or_insert(HeaderValue::from_static("toolcrib"));
     if own_connection {
         let host = request.target.uri().authority().map_or("", |authority| authority.as_str());

@@ -36,6 +36,7 @@ mod in_flight;
 mod limits;
 mod policy;
 mod resolve;
+mod streamed;
 mod target;
 mod tls;
 
@@ -49,5 +50,6 @@ pub use guard::Guard;
 pub use limits::Limits;
 pub use policy::{BUILTIN_DENIED_HOSTS, HostPattern, InvalidHostPattern, MixedAnswers, Policy};
 pub use resolve::{DnsResolver, Resolve, ResolveError};
+pub use streamed::Streamed;
 pub use target::{Target, TargetHost};
 pub use tls::{TrustError, TrustRoots};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use toolcrib_definition::{Ctx, EffectMode};
-use toolcrib_registry::{CallContext, RegisteredCodeTool};
+use toolcrib_definition::EffectMode;
+use toolcrib_registry::{CallContext, CodeToolError, RegisteredCodeTool};
 
 /// How long a tool may go on after it was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -22,33 +22,34 @@ pub(crate) enum CodeFailure {
     Panic(String),
     /// It took too long.
     Timeout,
+    /// Its caller gave up.
+    Cancelled,
 }
 
-/// Runs a code tool. At the deadline it is told to stop, and given a moment to.
+/// Runs a code tool. At the deadline, or when its caller gives up, it is told to stop and given a moment
+/// to.
 pub(crate) async fn run(
     tool: &RegisteredCodeTool,
     arguments: &Map<String, Value>,
-    ctx: &Ctx,
-    call_id: &str,
-    session: &str,
+    context: &CallContext,
     deadline: Instant,
+    given_up: &CancellationToken,
 ) -> Result<Value, CodeFailure> {
-    let cancellation = CancellationToken::new();
-    let context = CallContext {
-        ctx: ctx.clone(),
-        call_id: call_id.to_owned(),
-        session: session.to_owned(),
-        cancellation: cancellation.clone(),
-    };
-    let running = AssertUnwindSafe(tool.run(arguments, &context)).catch_unwind();
+    let running = AssertUnwindSafe(tool.run(arguments, context)).catch_unwind();
     let mut running = std::pin::pin!(running);
-    let ended = match timeout_at(deadline, &mut running).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            cancellation.cancel();
-            timeout_at(deadline + GRACE, &mut running).await.map_err(|_| CodeFailure::Timeout)?
-        }
+    let late = tokio::select! {
+        ended = &mut running => return result_of(ended),
+        () = tokio::time::sleep_until(deadline) => CodeFailure::Timeout,
+        () = given_up.cancelled() => CodeFailure::Cancelled,
     };
+    context.cancellation.cancel();
+    match timeout(GRACE, &mut running).await {
+        Ok(ended) => result_of(ended),
+        Err(_) => Err(late),
+    }
+}
+
+fn result_of(ended: std::thread::Result<Result<Value, CodeToolError>>) -> Result<Value, CodeFailure> {
     match ended {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(CodeFailure::Tool(error.0)),
@@ -63,5 +64,6 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Whether a call of this effect that got no result may have changed something.
 pub(crate) fn is_in_doubt(effect: EffectMode, failure: &CodeFailure) -> bool {
-    effect == EffectMode::AtMostOnce && matches!(failure, CodeFailure::Timeout | CodeFailure::Panic(_))
+    effect == EffectMode::AtMostOnce
+        && matches!(failure, CodeFailure::Timeout | CodeFailure::Cancelled | CodeFailure::Panic(_))
 }

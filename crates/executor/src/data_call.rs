@@ -11,7 +11,7 @@ use toolcrib_definition::{
 use crate::dispatch::{Cut, DispatchFailure, FailureKind, PreparedCall, UpstreamAnswer};
 use crate::events::EventKind;
 use crate::outcome::{HaltOutcome, Status};
-use crate::pipeline::{Ended, IN_DOUBT, Pipeline};
+use crate::pipeline::{Caller, Ended, IN_DOUBT, Pipeline};
 use crate::trace::TraceBuilder;
 
 /// How much the model reads of a body that is not whole, in characters.
@@ -24,6 +24,7 @@ impl Pipeline {
         definition: &Definition,
         arguments: &Map<String, Value>,
         call_id: &str,
+        caller: &Caller,
         trace: &mut TraceBuilder,
     ) -> Ended {
         if definition.approval != Approval::Never {
@@ -46,7 +47,18 @@ impl Pipeline {
         let timeout =
             definition.timeout.map_or(self.agent.limits().tool_timeout, |s| Duration::from_secs(u64::from(s)));
         let deadline = Instant::now() + timeout;
-        let dispatched = self.inner.dispatch.dispatch(PreparedCall { definition, request: &request, deadline }).await;
+        let client = caller.client.as_ref();
+        let call = PreparedCall { definition, request: &request, deadline, client };
+        let dispatched = match definition.effect() {
+            EffectMode::Idempotent => tokio::select! {
+                dispatched = self.inner.dispatch.dispatch(call) => dispatched,
+                () = caller.cancellation.cancelled() => {
+                    return Ended::error(Status::Error, "call.cancelled", "the caller gave the call up", None);
+                }
+            },
+            // What may have happened is awaited, whoever still listens.
+            EffectMode::AtMostOnce | EffectMode::Transactional => self.inner.dispatch.dispatch(call).await,
+        };
         trace.timings(dispatched.timings);
         trace.sends(dispatched.sends);
         self.inner.metrics.retried(dispatched.sends.saturating_sub(1));

@@ -1,11 +1,13 @@
 //! How a call is made, as a trait: HTTP today, other protocols beside it.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 use toolcrib_definition::{Definition, RenderedRequest};
 use toolcrib_egress::{Blocked, Policy, Timings};
+use toolcrib_registry::ToolClient;
 
 /// A data call that was checked and rendered.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +18,8 @@ pub struct PreparedCall<'a> {
     pub request: &'a RenderedRequest,
     /// When the whole exchange must have ended.
     pub deadline: Instant,
+    /// The caller, to tell it how far the work is.
+    pub client: &'a dyn ToolClient,
 }
 
 /// Makes calls.
@@ -81,6 +85,19 @@ pub struct DispatchFailure {
     pub message: Cow<'static, str>,
     /// What the operator reads beside it.
     pub reason: Option<String>,
+}
+
+impl DispatchFailure {
+    /// The host failed repeatedly, and is left alone for a moment.
+    pub(crate) fn paused(host: &str, pause: Duration) -> Self {
+        let seconds = pause.as_secs().max(1);
+        Self {
+            kind: FailureKind::NotSent,
+            code: "call.paused",
+            message: "the upstream fails repeatedly; calls to it are paused for a moment".into(),
+            reason: Some(format!("the breaker of {host} is open for {seconds} s more")),
+        }
+    }
 }
 
 /// The kind of a failed call.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_definition::{Ctx, CtxField, Secrets};
-use toolcrib_registry::{Agent, Registry};
+use toolcrib_registry::{Agent, NoClient, Registry, ToolClient};
 use tracing::Instrument;
 
 use crate::dispatch::Dispatch;
@@ -29,12 +30,18 @@ pub struct CallRequest {
     pub call_id: Option<String>,
     /// The arguments: an object, or its JSON text as some providers send it.
     pub arguments: Value,
+    /// The caller, as far as it listens and answers.
+    pub client: Arc<dyn ToolClient>,
+    /// Cancelled when the caller gives the call up. What has no side effect then ends; what has one is
+    /// awaited.
+    pub cancellation: CancellationToken,
 }
 
 impl CallRequest {
     /// A call without a key of its own.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { tool: tool.into(), call_id: None, arguments }
+        let (client, cancellation) = (Arc::new(NoClient), CancellationToken::new());
+        Self { tool: tool.into(), call_id: None, arguments, client, cancellation }
     }
 }
 

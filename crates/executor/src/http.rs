@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -46,7 +47,7 @@ impl HttpDispatch {
         let mut last = None;
         loop {
             if let Err(pause) = self.breakers.admit(host, Instant::now()) {
-                let paused = Sending::Paused(pause.as_secs().max(1));
+                let paused = Sending::Paused(pause);
                 return (last.map_or(paused, Sending::Done), sends);
             }
             sends += 1;
@@ -93,7 +94,7 @@ impl HttpDispatch {
 
 enum Sending {
     Done(Result<Inbound, SendFailure>),
-    Paused(u64),
+    Paused(Duration),
 }
 
 #[async_trait]
@@ -112,16 +113,9 @@ impl Dispatch for HttpDispatch {
         };
         let (sending, sends) = self.send_with_retries(&outbound, call, &host).await;
         match sending {
-            Sending::Paused(seconds) => Dispatched {
-                result: Err(DispatchFailure {
-                    kind: FailureKind::NotSent,
-                    code: "call.paused",
-                    message: "the upstream fails repeatedly; calls to it are paused for a moment".into(),
-                    reason: Some(format!("the breaker of {host} is open for {seconds} s more")),
-                }),
-                timings: Timings::default(),
-                sends,
-            },
+            Sending::Paused(pause) => {
+                Dispatched { result: Err(DispatchFailure::paused(&host, pause)), timings: Timings::default(), sends }
+            }
             Sending::Done(Ok(inbound)) => {
                 let timings = inbound.timings;
                 Dispatched { result: Ok(answer_of(inbound, call.request)), timings, sends }

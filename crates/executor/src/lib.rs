@@ -42,6 +42,7 @@ mod dispatch;
 mod events;
 mod executor;
 mod http;
+mod mcp;
 mod metrics;
 mod outcome;
 mod pipeline;
@@ -55,6 +56,7 @@ pub use dispatch::{Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedC
 pub use events::{Event, EventKind, Events};
 pub use executor::{CallRequest, Executor, ExecutorSettings};
 pub use http::HttpDispatch;
+pub use mcp::ProtocolDispatch;
 pub use metrics::Metrics;
 pub use outcome::{CALL_CODES, HaltOutcome, Outcome, Status};
 pub use preview::{Preview, PreviewError, PreviewHeader};

@@ -86,6 +86,8 @@ pub const CALL_CODES: &[(&str, &str)] = &[
     ("call.tool", "The tool answered with an error."),
     ("call.panic", "A code tool panicked; the panic was caught."),
     ("call.timeout", "A code tool took longer than its time."),
+    ("call.cancelled", "The caller gave the call up."),
+    ("call.input", "A code tool waits for an answer of its caller."),
     ("upstream.failing", "The last calls to a host failed; doctor says so before the host is paused."),
     ("call.paused", "The host failed repeatedly, and calls to it are paused for a moment."),
     ("call.too_large", "The answer is larger than the bound."),

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use toolcrib_definition::json::{kind_of, parse};
 use toolcrib_definition::{Attachment, Ctx, EffectMode};
-use toolcrib_registry::{Agent, Entry, RegisteredCodeTool, Snapshot};
+use toolcrib_registry::{Agent, CallContext, Entry, RegisteredCodeTool, Snapshot, ToolClient};
 use toolcrib_store::time_ordered_id;
 
 use crate::code::{self, CodeFailure};
@@ -59,6 +60,7 @@ pub(crate) struct Begun {
     origin: &'static str,
     effect: EffectMode,
     trace: TraceBuilder,
+    pub(crate) caller: Caller,
     /// How many calls of the batch have ended, counted up by each that ends.
     ended: Option<Arc<AtomicUsize>>,
 }
@@ -73,6 +75,7 @@ impl Begun {
             origin: self.origin,
             effect: self.effect,
             trace: self.trace.emptied(),
+            caller: self.caller.clone(),
             ended: self.ended.clone(),
         }
     }
@@ -81,6 +84,13 @@ impl Begun {
     pub(crate) fn in_batch(self, ended: Arc<AtomicUsize>) -> Self {
         Self { ended: Some(ended), ..self }
     }
+}
+
+/// The caller of one call.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) client: Arc<dyn ToolClient>,
+    pub(crate) cancellation: CancellationToken,
 }
 
 /// Counts a call as running until it is dropped, also by a panic.
@@ -113,7 +123,8 @@ impl Pipeline {
         if let Some(place) = place {
             trace.batch(place);
         }
-        Begun { call_id, trace_id, tool: request.tool.clone(), origin, effect, trace, ended: None }
+        let caller = Caller { client: Arc::clone(&request.client), cancellation: request.cancellation.clone() };
+        Begun { call_id, trace_id, tool: request.tool.clone(), origin, effect, trace, caller, ended: None }
     }
 
     /// Runs one call to its end.
@@ -124,7 +135,7 @@ impl Pipeline {
             || json!({ "call_id": begun.call_id, "tool": begun.tool, "trace_id": begun.trace_id }),
         );
         let ended = match self.resolve(&begun.tool) {
-            Ok(entry) => self.checked(entry, arguments, &begun.call_id, &mut begun.trace).await,
+            Ok(entry) => self.checked(entry, arguments, &begun.call_id, &begun.caller, &mut begun.trace).await,
             Err(ended) => *ended,
         };
         self.finish(begun, ended)
@@ -186,7 +197,10 @@ impl Pipeline {
         match self.snapshot.tool(name) {
             None => Err(Box::new(Ended::error(Status::Error, "call.unknown_tool", message(), None))),
             Some(entry) if !self.agent.allows(entry) => {
-                let reason = format!("the agent {} may not use it", self.agent_id);
+                let reason = match entry.disabled() {
+                    Some(reason) => format!("it is disabled: {reason}"),
+                    None => format!("the agent {} may not use it", self.agent_id),
+                };
                 Err(Box::new(Ended::error(Status::Denied, "call.denied", message(), Some(reason))))
             }
             Some(entry) => Ok(entry),
@@ -194,7 +208,14 @@ impl Pipeline {
     }
 
     /// Arguments, then the kind of tool.
-    async fn checked(&self, entry: &Arc<Entry>, arguments: Value, call_id: &str, trace: &mut TraceBuilder) -> Ended {
+    async fn checked(
+        &self,
+        entry: &Arc<Entry>,
+        arguments: Value,
+        call_id: &str,
+        caller: &Caller,
+        trace: &mut TraceBuilder,
+    ) -> Ended {
         let checking = Instant::now();
         let wrong = |message: String| Ended::error(Status::Error, "call.arguments", message, None);
         let arguments = match read_arguments(arguments) {
@@ -210,8 +231,8 @@ impl Pipeline {
         }
         trace.phase("check", checking);
         match (entry.as_code(), entry.as_data()) {
-            (Some(tool), _) => self.code(tool, &arguments, call_id, trace).await,
-            (None, Some(definition)) => self.data(definition, &arguments, call_id, trace).await,
+            (Some(tool), _) => self.code(tool, &arguments, call_id, caller, trace).await,
+            (None, Some(definition)) => self.data(definition, &arguments, call_id, caller, trace).await,
             (None, None) => Ended::error(Status::Error, "call.internal", "the tool can't be read", None),
         }
     }
@@ -221,11 +242,19 @@ impl Pipeline {
         tool: &RegisteredCodeTool,
         arguments: &Map<String, Value>,
         call_id: &str,
+        caller: &Caller,
         trace: &mut TraceBuilder,
     ) -> Ended {
         let running = Instant::now();
         let deadline = running + self.agent.limits().tool_timeout;
-        let result = code::run(tool, arguments, &self.ctx, call_id, &self.session, deadline).await;
+        let context = CallContext {
+            ctx: self.ctx.clone(),
+            call_id: call_id.to_owned(),
+            session: self.session.clone(),
+            cancellation: CancellationToken::new(),
+            client: Arc::clone(&caller.client),
+        };
+        let result = code::run(tool, arguments, &context, deadline, &caller.cancellation).await;
         trace.phase("run", running);
         let failure = match result {
             Ok(result) => {
@@ -233,11 +262,16 @@ impl Pipeline {
             }
             Err(failure) => failure,
         };
+        if caller.client.waits() {
+            let message = "the tool waits for an answer of its caller";
+            return Ended::error(Status::Waiting, "call.input", message, None);
+        }
         let in_doubt = code::is_in_doubt(tool.effect(), &failure);
         let status = if in_doubt { Status::InDoubt } else { Status::Error };
         match failure {
             CodeFailure::Tool(message) => Ended::error(status, "call.tool", message, None),
             CodeFailure::Timeout => Ended::error(status, "call.timeout", "the tool took too long", None),
+            CodeFailure::Cancelled => Ended::error(status, "call.cancelled", "the caller gave the call up", None),
             CodeFailure::Panic(words) => {
                 tracing::error!(tool = %tool.name(), panic = %words, "a code tool panicked");
                 Ended::error(status, "call.panic", "the tool failed unexpectedly", Some(words))

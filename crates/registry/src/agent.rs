@@ -142,10 +142,10 @@ impl Agent {
         })
     }
 
-    /// Whether the agent may use a tool: a denied one never, else what the two allowlists unite to,
+    /// Whether the agent may use a tool: a denied or disabled one never, else what the two allowlists unite to,
     /// or every tool when there is neither.
     pub fn allows(&self, tool: &Entry) -> bool {
-        if self.lookup.deny.contains(tool.name()) {
+        if self.lookup.deny.contains(tool.name()) || tool.disabled().is_some() {
             return false;
         }
         if self.tools_allow.is_none() && self.tools_allow_groups.is_none() {

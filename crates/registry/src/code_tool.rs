@@ -1,5 +1,7 @@
 //! Tools written in Rust.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -11,6 +13,7 @@ use toolcrib_definition::{
 
 use crate::error::RegistryError;
 use crate::schema_of::schema_of;
+use crate::tool_client::ToolClient;
 
 /// A tool written in Rust. The argument type is the schema, so what the model sees and what the
 /// code takes can't disagree.
@@ -27,7 +30,7 @@ pub trait CodeTool: Send + Sync + 'static {
     /// What a crash may do to a call.
     const EFFECT: EffectMode = EffectMode::Idempotent;
 
-    /// Does the work. An object is the result as it is, anything else is wrapped as `{"value": …}`.
+    /// Does the work. An object is the result as it is (one with MCP `content` is passed on as that), anything else is wrapped as `{"value": …}`.
     ///
     /// # Errors
     /// [`CodeToolError`], which the model reads.
@@ -48,8 +51,10 @@ pub struct CallContext {
     pub call_id: String,
     /// The session.
     pub session: String,
-    /// Cancelled when the time of the call is over; the tool has a moment to end.
+    /// Cancelled when the time of the call is over or the caller gives up; the tool has a moment to end.
     pub cancellation: CancellationToken,
+    /// The caller, to tell it how far the work is and to ask it things.
+    pub client: Arc<dyn ToolClient>,
 }
 
 impl std::fmt::Debug for CallContext {

@@ -34,6 +34,8 @@ pub struct Entry {
     name: ToolName,
     group: Option<Box<str>>,
     tags: Box<[Box<str>]>,
+    /// Why it can't be used now.
+    disabled: Option<Box<str>>,
     body: Body,
 }
 
@@ -48,6 +50,7 @@ impl Entry {
             name: tool.name().clone(),
             group: tool.group().map(Into::into),
             tags: Box::default(),
+            disabled: None,
             body: Body::Code(tool),
         }
     }
@@ -57,6 +60,7 @@ impl Entry {
             name: definition.name.clone(),
             group: definition.group.as_deref().map(Into::into),
             tags: definition.tags.iter().map(|tag| tag.as_str().into()).collect(),
+            disabled: definition.mcp.as_ref().and_then(|mcp| mcp.disabled.as_deref()).map(Into::into),
             body: Body::Data { json: json.into(), revision, version, updated_at, read: OnceLock::new() },
         }
     }
@@ -74,6 +78,11 @@ impl Entry {
     /// The free labels.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(AsRef::as_ref)
+    }
+
+    /// Why it can't be used now, when it can't.
+    pub fn disabled(&self) -> Option<&str> {
+        self.disabled.as_deref()
     }
 
     /// Where it comes from.

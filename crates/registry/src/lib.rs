@@ -45,6 +45,7 @@ mod registry;
 mod schema_of;
 mod search;
 mod snapshot;
+mod tool_client;
 mod words;
 
 pub use agent::{Agent, AgentId, Limits};
@@ -54,3 +55,4 @@ pub use error::{REGISTRY_CODES, RegistryError};
 pub use registry::{Imported, Registry, RegistryBuilder};
 pub use search::Hit;
 pub use snapshot::{BrokenRow, Snapshot};
+pub use tool_client::{Ask, AskError, LogLevel, NoClient, ToolClient};

@@ -1,4 +1,4 @@
-//! Rows: tools and their versions, agents, tokens, traces and cited ids, in one SQLite file.
+//! Rows: tools and their versions, agents, MCP servers, tokens, traces and cited ids, in one SQLite file.
 //!
 //! Every write is one transaction. A write to the catalog raises its revision in the same
 //! transaction and stamps the rows it touched, so another process reads only what changed.
@@ -26,6 +26,7 @@ mod agents;
 mod clock;
 mod error;
 mod evidence;
+mod mcp_servers;
 mod migrations;
 mod pool;
 mod revision;
@@ -37,6 +38,7 @@ pub use agents::AgentRow;
 pub use clock::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
 pub use error::{STORE_CODES, StoreError};
 pub use evidence::MAX_EVIDENCE;
+pub use mcp_servers::McpServerRow;
 pub use pool::{Location, Store};
 pub use revision::{Expect, Page, Revision, WriteKind, Written};
 pub use tokens::{NewToken, Role, TokenRow, token_hash};

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 
-const SQLITE: [(i64, &str, &str); 2] = [
+const SQLITE: [(i64, &str, &str); 3] = [
     (1, "catalog", include_str!("../../../migrations/sqlite/0001_catalog.sql")),
     (2, "calls", include_str!("../../../migrations/sqlite/0002_calls.sql")),
+    (3, "mcp_servers", include_str!("../../../migrations/sqlite/0003_mcp_servers.sql")),
 ];
 
 /// The migrations of the SQLite schema, oldest first.

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use toolcrib_store::Location;
 
-use crate::commands::{agents, call, config as config_command, doctor, events, tokens, tools, traces};
+use crate::commands::{agents, call, config as config_command, doctor, events, mcp, tokens, tools, traces};
 use crate::config::{self, Config, Loaded, Overrides};
 use crate::connection::Connection;
 use crate::output::Output;
@@ -61,6 +61,9 @@ enum Command {
     /// Traces: list, show
     #[command(subcommand)]
     Traces(traces::TracesCommand),
+    /// MCP servers: add, list, show, ingest, diff, accept, export, import, rm, ping
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// Follow what happens on a server
     Events,
     /// Tokens: list, create, revoke
@@ -140,6 +143,7 @@ impl Cli {
                     Command::Agents(command) => command.run(&connection, output).await,
                     Command::Call(args) => args.run(&connection, output).await,
                     Command::Traces(command) => command.run(&connection, output).await,
+                    Command::Mcp(command) => command.run(&connection, output).await,
                     Command::Events => events::run(&connection).await,
                     Command::Tokens(command) => command.run(&connection, output).await,
                     Command::Serve(_)

@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod mcp;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod traces;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolcrib_api::ApiState;
 use toolcrib_egress::{Client, DnsResolver, Guard, TcpDialler};
-use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch};
+use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
+use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
 use toolcrib_store::{Location, OsRandomness, Store, SystemClock};
 
@@ -30,8 +31,10 @@ pub(crate) async fn build(config: &Config, location: &Location, shutdown: Cancel
     let secrets = ConfiguredSecrets::read(config.secrets.dir.as_deref())?;
     tracing::debug!(secrets = secrets.len(), tools = registry.snapshot().tool_count(), "composed");
     let settings = ExecutorSettings { recorder: config.recorder_settings() };
-    let executor = Executor::new(registry, Arc::new(HttpDispatch::new(client)), Arc::new(secrets), settings);
+    let mcp = McpClient::new(client.clone());
+    let dispatch = ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone());
+    let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(secrets), settings);
     let environment = manifest_environment(config.manifest.env.0.clone());
-    let state = ApiState::new(executor.clone(), environment, shutdown).await?;
+    let state = ApiState::new(executor.clone(), mcp, environment, shutdown).await?;
     Ok(Parts { store, executor, state })
 }

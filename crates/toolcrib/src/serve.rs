@@ -75,6 +75,7 @@ impl Bound {
         let Parts { store, executor, state } = parts;
         let mut tasks = JoinSet::new();
         tasks.spawn(state.clone().follow_changes(poll));
+        tasks.spawn(state.clone().follow_mcp_servers());
         let reloaded = executor.clone();
         tasks.spawn(async move {
             let watching = signals::on_hangup(move || match ConfiguredSecrets::read(secrets_dir.as_deref()) {

@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
 use toolcrib_definition::{Definition, NoSecrets};
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
-use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch};
+use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
+use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_store::{Expect, Location, NewToken, OsRandomness, Role, Store, SystemClock};
 
@@ -129,9 +130,11 @@ async fn start(folder: &std::path::Path, upstream: SocketAddr) -> anyhow::Result
     let policy = Policy { allow_http: true, allow_private: true, ..Policy::default() };
     let limits = Limits::default();
     let guard = Guard::new(Arc::new(policy), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
-    let http = Arc::new(HttpDispatch::new(Client::new(guard, limits, &TrustRoots::default())?));
+    let client = Client::new(guard, limits, &TrustRoots::default())?;
+    let mcp = McpClient::new(client.clone());
+    let http = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
-    let state = ApiState::new(executor.clone(), Arc::new(|_: &str| None), CancellationToken::new()).await?;
+    let state = ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
     let new = NewToken { name: "bench".to_owned(), role: Role::Caller, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

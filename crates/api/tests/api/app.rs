@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
 use toolcrib_definition::Secrets;
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
-use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch};
+use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
+use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{CallContext, CodeTool, CodeToolError, Registry};
 use toolcrib_store::{Location, NewToken, OsRandomness, Role, Store, SystemClock};
 use tower::ServiceExt;
@@ -97,10 +98,13 @@ impl App {
         let registry = Registry::builder(store.clone()).code_tool(Clock).open().await.unwrap();
         let limits = Limits { body_bytes: 64 << 10, ..Limits::default() };
         let guard = Guard::new(Arc::new(policy), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
-        let http = HttpDispatch::new(Client::new(guard, limits, &TrustRoots::default()).unwrap());
-        let executor = Executor::new(registry, Arc::new(http), Arc::new(OneSecret), ExecutorSettings::default());
+        let client = Client::new(guard, limits, &TrustRoots::default()).unwrap();
+        let mcp = McpClient::new(client.clone());
+        let dispatch = ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone());
+        let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(OneSecret), ExecutorSettings::default());
         let environment = |name: &str| (name == "REGION").then(|| "south".to_owned());
-        let state = ApiState::new(executor.clone(), Arc::new(environment), CancellationToken::new()).await.unwrap();
+        let state =
+            ApiState::new(executor.clone(), mcp, Arc::new(environment), CancellationToken::new()).await.unwrap();
         let admin = NewToken { name: "root".into(), role: Role::Admin, agents: None, expires_at: None };
         let (_, admin) = state.tokens().create(&admin).await.unwrap();
         state.set_ready(true);

@@ -94,7 +94,11 @@ fn name(error: &ValidationError<'_>, arguments: &Value, named: &mut Vec<(String,
                         && matches!(error.kind(), ValidationErrorKind::Type { .. })
                 })
             };
-            match context.iter().min_by_key(|errors| (wrong_type(errors), errors.len())) {
+            // A tag that fits tells the form better than how much is wrong with it.
+            let wrong_tag = |errors: &[ValidationError<'_>]| {
+                errors.iter().any(|error| matches!(error.kind(), ValidationErrorKind::Constant { .. }))
+            };
+            match context.iter().min_by_key(|errors| (wrong_type(errors), wrong_tag(errors), errors.len())) {
                 Some(errors) if !wrong_type(errors) => {
                     errors.iter().take(MAX_PROBLEMS).for_each(|error| name(error, arguments, named));
                 }

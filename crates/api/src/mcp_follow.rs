@@ -1,0 +1,110 @@
+//! Following what MCP servers tell of their tools: a change leads to a new ingestion.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+use toolcrib_mcp_ingest::{McpError, McpServer};
+
+use crate::ingestion::{endpoint_of, ingest};
+use crate::mcp_servers::server_of;
+use crate::state::ApiState;
+
+/// How long after the first word of a change it is looked at, so that a burst is one look.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How often the rows are compared with what is followed.
+const EVERY: Duration = Duration::from_secs(5);
+/// How long a stream is followed before it is opened anew.
+const STREAM_LIFE: Duration = Duration::from_secs(3_600);
+/// The wait before a stream that broke is opened again, and before one that is refused is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+const REFUSED: Duration = Duration::from_secs(600);
+
+impl ApiState {
+    /// Follows every enabled MCP server until shutdown.
+    pub async fn follow_mcp_servers(self) {
+        let mut changes = self.mcp.changes();
+        let mut tasks = JoinSet::new();
+        let mut followed: HashMap<String, (i64, AbortHandle)> = HashMap::new();
+        let mut compare = tokio::time::interval(EVERY);
+        loop {
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                _ = compare.tick() => self.compare(&mut followed, &mut tasks).await,
+                Some(_) = tasks.join_next() => {}
+                changed = changes.recv() => match changed {
+                    Ok(name) => {
+                        tokio::time::sleep(SETTLE).await;
+                        let mut names = vec![name];
+                        while let Ok(more) = changes.try_recv() {
+                            names.push(more);
+                        }
+                        names.sort();
+                        names.dedup();
+                        for name in names {
+                            let state = self.clone();
+                            tasks.spawn(async move { state.take_over(&name).await });
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+
+    /// Begins to follow new and changed servers, and ends what is no more.
+    async fn compare(&self, followed: &mut HashMap<String, (i64, AbortHandle)>, tasks: &mut JoinSet<()>) {
+        let rows = match self.registry().store().mcp_servers().await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(error = %error, reason = error.reason(), "the MCP servers can't be read");
+                return;
+            }
+        };
+        followed.retain(|name, (revision, task)| {
+            let stays = rows.iter().any(|row| row.name == *name && row.revision == *revision);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for row in &rows {
+            if followed.contains_key(&row.name) {
+                continue;
+            }
+            let Ok(server) = server_of(row) else { continue };
+            if server.enabled && row.state != "{}" {
+                let state = self.clone();
+                let task = tasks.spawn(async move { state.follow_server(server).await });
+                followed.insert(row.name.clone(), (row.revision, task));
+            }
+        }
+    }
+
+    async fn follow_server(&self, server: McpServer) {
+        loop {
+            let Ok(endpoint) = endpoint_of(self, &server) else {
+                tokio::time::sleep(REFUSED).await;
+                continue;
+            };
+            let wait = match self.mcp.follow(&endpoint, Instant::now() + STREAM_LIFE).await {
+                Ok(()) => AGAIN,
+                Err(failure) => match failure.error {
+                    McpError::Http { .. } | McpError::Rpc { .. } | McpError::Auth { .. } => REFUSED,
+                    _ => AGAIN,
+                },
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn take_over(&self, name: &str) {
+        match ingest(self, name, false, "mcp").await {
+            Ok(_) => tracing::info!(server = name, "its tools changed and were taken over"),
+            Err(error) => tracing::warn!(server = name, error = %error, "its tools changed, and can't be looked at"),
+        }
+    }
+}
