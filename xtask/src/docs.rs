@@ -11,6 +11,7 @@ use toolcrib_api::{API_CODES, openapi_document};
 use toolcrib_definition::{ProblemCode, definition_schema, manifest_schema};
 use toolcrib_egress::{BLOCK_CODES, EGRESS_CODES};
 use toolcrib_executor::CALL_CODES;
+use toolcrib_mcp_ingest::MCP_CODES;
 use toolcrib_registry::REGISTRY_CODES;
 use toolcrib_store::STORE_CODES;
 
@@ -119,6 +120,7 @@ fn errors() -> String {
     section("Problems of a definition, manifest or profile", &problems);
     section("Of a call, in its trace", CALL_CODES);
     section("Of an upstream, in a call's trace", EGRESS_CODES);
+    section("Of an MCP server", MCP_CODES);
     section("Of the egress policy", BLOCK_CODES);
     page
 }

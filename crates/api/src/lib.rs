@@ -51,6 +51,7 @@ mod health;
 mod ingestion;
 mod loopback;
 mod manifest;
+mod mcp;
 mod mcp_follow;
 mod mcp_ingest;
 mod mcp_servers;

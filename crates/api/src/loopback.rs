@@ -25,7 +25,7 @@ pub(crate) fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
 }
 
 /// Whether an authority is `localhost` or a loopback address, with any port.
-fn is_loopback(authority: &str) -> bool {
+pub(crate) fn is_loopback(authority: &str) -> bool {
     let Ok(authority) = authority.parse::<http::uri::Authority>() else { return false };
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

@@ -19,7 +19,7 @@ use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
-    agent_tools, agents, calls, doctor, events, health, manifest, mcp_ingest, mcp_servers, tokens, tool_try,
+    agent_tools, agents, calls, doctor, events, health, manifest, mcp, mcp_ingest, mcp_servers, tokens, tool_try,
     tool_versions, tools, traces,
 };
 
@@ -40,6 +40,8 @@ pub fn router(state: ApiState, audience: Audience) -> Router {
     router
         .route("/openapi.json", get(move || std::future::ready(Json(document.clone()))))
         .route("/docs", get(move || std::future::ready(html(page.clone()))))
+        .route(mcp::METADATA, get(mcp::metadata))
+        .route(&format!("{}/{{*path}}", mcp::METADATA), get(mcp::metadata))
         // A tool may be called what an address of the list is called.
         .route("/v1/tools/manifest", named("manifest"))
         .route("/v1/tools/validate", named("validate"))
@@ -74,6 +76,7 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(agents::read, agents::write, agents::delete))
         .routes(routes!(agent_tools::list))
         .routes(routes!(calls::call))
+        .routes(routes!(mcp::post, mcp::get))
         .routes(routes!(traces::list))
         .routes(routes!(traces::read))
         .routes(routes!(traces::evidence))

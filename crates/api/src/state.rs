@@ -10,6 +10,7 @@ use toolcrib_executor::Executor;
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
 
+use crate::mcp::McpParts;
 use crate::token_book::TokenBook;
 
 /// Which variables of the environment a manifest may read.
@@ -28,6 +29,7 @@ pub struct Parts {
     pub(crate) ready: AtomicBool,
     pub(crate) shutdown: CancellationToken,
     pub(crate) mcp: McpClient,
+    pub(crate) mcp_parts: McpParts,
     /// What is found of MCP servers is taken over one at a time.
     pub(crate) ingesting: tokio::sync::Mutex<()>,
 }
@@ -55,7 +57,17 @@ impl ApiState {
         executor.metrics().register(&mut metrics);
         let tokens = TokenBook::open(executor.registry().store().clone()).await?;
         let (ready, ingesting) = (AtomicBool::new(false), tokio::sync::Mutex::new(()));
-        Ok(Self(Arc::new(Parts { executor, tokens, environment, metrics, ready, shutdown, mcp, ingesting })))
+        Ok(Self(Arc::new(Parts {
+            executor,
+            tokens,
+            environment,
+            metrics,
+            ready,
+            shutdown,
+            mcp,
+            mcp_parts: McpParts::default(),
+            ingesting,
+        })))
     }
 
     /// Says that requests may come, or that they may no longer.

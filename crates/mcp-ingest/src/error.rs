@@ -67,6 +67,7 @@ pub enum McpError {
 /// The codes of [`McpError`] with what they mean, for the reference.
 pub const MCP_CODES: &[(&str, &str)] = &[
     ("mcp.auth", "The MCP server refuses the credentials of its row."),
+    ("mcp.row", "The row of an MCP server can't be read; write it anew."),
     ("mcp.http", "The MCP server answered with an HTTP status that is none of MCP."),
     ("mcp.rpc", "The MCP server answered with a JSON-RPC error."),
     ("mcp.protocol", "The MCP server broke the protocol; the message says how."),

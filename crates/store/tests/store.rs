@@ -156,7 +156,12 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     // Back to the first migration, as a program of that time left it.
     let path = opened.folder.path().join("test.db");
     let mut old = sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-    for sql in ["DROP TABLE traces", "DROP TABLE evidence", "DELETE FROM _sqlx_migrations WHERE version > 1"] {
+    for sql in [
+        "DROP TABLE traces",
+        "DROP TABLE evidence",
+        "DROP TABLE mcp_servers",
+        "DELETE FROM _sqlx_migrations WHERE version > 1",
+    ] {
         sqlx::query(sql).execute(&mut old).await.unwrap();
     }
     old.close().await.unwrap();

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use axum::Router;
 use axum::body::Body;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -24,7 +24,8 @@ use tower::ServiceExt;
 use crate::compose::{self, Parts};
 use crate::config::Config;
 
-/// The way to the API.
+/// The way to the API. Cloning is cheap and is the same way.
+#[derive(Clone)]
 pub(crate) enum Connection {
     /// A server.
     Remote { base: String, token: Option<String>, client: Client<HttpsConnector<HttpConnector>, Full<bytes::Bytes>> },
@@ -112,6 +113,30 @@ impl Connection {
             }
         };
         Ok(Answer { status, body })
+    }
+
+    /// Sends a request of any kind, and gives the answer with its body still to be read.
+    pub(crate) async fn open(&self, path: &str, request: Request<bytes::Bytes>) -> anyhow::Result<Response<Body>> {
+        let (mut head, bytes) = request.into_parts();
+        match self {
+            Connection::Remote { base, token, client } => {
+                head.uri = format!("{base}{path}").parse().context("the address is no URL")?;
+                if let Some(token) = token {
+                    head.headers.insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
+                }
+                let response = client
+                    .request(Request::from_parts(head, Full::new(bytes)))
+                    .await
+                    .with_context(|| format!("no server answers at {base}; start one with `toolcrib serve`"))?;
+                Ok(response.map(Body::new))
+            }
+            Connection::Local { router, .. } => {
+                head.uri = path.parse().context("the address is no path")?;
+                head.extensions.insert(Principal::local());
+                let Ok(response) = router.clone().oneshot(Request::from_parts(head, Body::from(bytes))).await;
+                Ok(response)
+            }
+        }
     }
 
     /// Reads a stream of a server line by line until it ends.

@@ -31,6 +31,17 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/tokens", &["admin"]),
     ("DELETE", "/v1/tokens/{id}", &["admin"]),
     ("GET", "/v1/doctor", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/mcp/servers", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/mcp/servers/{name}", &["admin", "operator", "auditor"]),
+    ("PUT", "/v1/mcp/servers/{name}", &["admin", "operator"]),
+    ("DELETE", "/v1/mcp/servers/{name}", &["admin", "operator"]),
+    ("POST", "/v1/mcp/servers/{name}/ingest", &["admin", "operator"]),
+    ("POST", "/v1/mcp/servers/{name}/accept", &["admin", "operator"]),
+    ("POST", "/v1/mcp/servers/{name}/ping", &["admin", "operator"]),
+    ("POST", "/v1/mcp/import", &["admin", "operator"]),
+    ("GET", "/v1/mcp/export", &["admin", "operator", "auditor"]),
+    ("POST", "/v1/agents/{id}/mcp", &["admin", "operator", "caller"]),
+    ("GET", "/v1/agents/{id}/mcp", &["admin", "operator", "caller"]),
     ("GET", "/metrics", &["admin", "operator", "auditor"]),
 ];
 

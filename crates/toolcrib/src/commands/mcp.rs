@@ -8,6 +8,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::{print_warnings, segment};
+use crate::commands::mcp_stdio as stdio;
 use crate::connection::Connection;
 use crate::files::read_json;
 use crate::output::{Output, cell, table, time};
@@ -54,6 +55,12 @@ pub(crate) enum McpCommand {
     Rm {
         /// The server
         name: String,
+    },
+    /// Bridge a client that speaks stdio only to the MCP endpoint of an agent
+    Stdio {
+        /// The agent
+        #[arg(long)]
+        agent: String,
     },
     /// Ask whether a server is there, and which version it speaks
     Ping {
@@ -166,6 +173,7 @@ impl McpCommand {
                 api.send(Method::DELETE, &path(&name), None).await?;
                 output.print(&json!({ "deleted": name }), |_| println!("deleted {name} and its tools"));
             }
+            McpCommand::Stdio { agent } => return stdio::run(api, &agent).await,
             McpCommand::Ping { name } => {
                 let done = api.send(Method::POST, &format!("{}/ping", path(&name)), None).await?;
                 output.print(&done, |done| {

@@ -1,0 +1,124 @@
+//! The legacy era: 2025-11-25 and before. A handshake that nothing depends on, and no session.
+
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use toolcrib_registry::LogLevel;
+
+use super::address::Caller;
+use super::calls::{Call, Era};
+use super::current::server_info;
+use super::rpc::{RpcError, accepted, json_response, result};
+use crate::state::ApiState;
+
+/// The versions that are spoken, newest first.
+pub(super) const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+
+/// Answers one message.
+pub(super) async fn answer(
+    state: ApiState,
+    caller: Caller,
+    headers: &HeaderMap,
+    mut message: Map<String, Value>,
+) -> Response {
+    let id = message.get("id").cloned().unwrap_or_default();
+    let Some(Value::String(method)) = message.get("method").cloned() else {
+        // No method: the reply to a question of ours.
+        state.mcp_parts.questions.answer(&caller.key, &Value::Object(message));
+        return accepted();
+    };
+    let params = match message.shift_remove("params") {
+        Some(Value::Object(params)) => params,
+        None | Some(Value::Null) => Map::new(),
+        Some(_) => return RpcError::params("params is an object").response(&id),
+    };
+    if let Some(version) = headers.get("mcp-protocol-version").filter(|_| method != "initialize") {
+        let known = version.to_str().is_ok_and(|version| VERSIONS.contains(&version));
+        if !known {
+            let message = format!("MCP-Protocol-Version is one of {}", VERSIONS.join(", "));
+            return RpcError::request(message).response(&id);
+        }
+    }
+    if id.is_null() {
+        if method == "notifications/cancelled" {
+            state.mcp_parts.cancel(&caller.key, &id_text(params.get("requestId").unwrap_or(&Value::Null)));
+        }
+        return accepted();
+    }
+    if !(id.is_string() || id.is_number()) {
+        return RpcError::request("an id is a string or a number").response(&Value::Null);
+    }
+    match handle(&state, &caller, &method, &id, &params) {
+        Ok(Handled::Text(text)) => {
+            let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{{text}}}}}");
+            json_response(StatusCode::OK, body)
+        }
+        Ok(Handled::Value(value)) => json_response(StatusCode::OK, result(&id, value).to_string()),
+        Ok(Handled::Call(call)) => {
+            let cancellation = CancellationToken::new();
+            let (key, text) = (caller.key.clone(), id_text(&id));
+            state.mcp_parts.begin(&key, &text, cancellation.clone());
+            // A stream goes on after this; it can still be cancelled by its end.
+            let response = call.run(state.clone(), caller, cancellation).await;
+            state.mcp_parts.end(&key, &text);
+            response
+        }
+        // In this era a JSON-RPC error is an answer like any other.
+        Err(error) => RpcError { status: StatusCode::OK, ..error }.response(&id),
+    }
+}
+
+enum Handled {
+    Value(Value),
+    /// The inside of an object, written out already.
+    Text(String),
+    Call(Box<Call>),
+}
+
+fn handle(
+    state: &ApiState,
+    caller: &Caller,
+    method: &str,
+    id: &Value,
+    params: &Map<String, Value>,
+) -> Result<Handled, RpcError> {
+    Ok(match method {
+        "initialize" => {
+            let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+            let version = VERSIONS.into_iter().find(|version| *version == asked).unwrap_or(VERSIONS[0]);
+            Handled::Value(json!({
+                "protocolVersion": version,
+                "capabilities": { "tools": { "listChanged": true }, "logging": {} },
+                "serverInfo": server_info(),
+            }))
+        }
+        "ping" => Handled::Value(json!({})),
+        "logging/setLevel" => {
+            let level = params.get("level").and_then(Value::as_str).and_then(LogLevel::named);
+            let level = level.ok_or_else(|| {
+                RpcError::params("level is debug, info, notice, warning, error, critical, alert or emergency")
+            })?;
+            state.mcp_parts.set_level(caller.key.clone(), level);
+            Handled::Value(json!({}))
+        }
+        "tools/list" => {
+            let list = state.mcp_parts.lists.list(&state.registry().snapshot(), &caller.agent_id, &caller.agent);
+            Handled::Text(list.page(params.get("cursor"))?)
+        }
+        "tools/call" => {
+            let era = Era {
+                is_current: false,
+                level: Some(state.mcp_parts.level(&caller.key)),
+                // Without a session nobody knows what a client declared; one that can't answer says so.
+                capabilities: json!({ "elicitation": {}, "sampling": {}, "roots": {} }),
+            };
+            Handled::Call(Box::new(Call::read(state, caller, era, id, params)?))
+        }
+        other => return Err(RpcError::method(other)),
+    })
+}
+
+fn id_text(id: &Value) -> String {
+    id.to_string()
+}
