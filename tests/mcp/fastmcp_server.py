@@ -143,15 +143,3 @@ def count() -> int:
     global calls
     calls += 1
     return calls
-
-
-@mcp.tool
-async def grow(ctx: Context) -> str:
-    """Adds a tool while the server runs"""
-
-    def grown() -> str:
-        """It was not here before"""
-        return "grown"
-
-    mcp.add_tool(grown) if not hasattr(mcp, "tool_added") else None
-    return "added"
