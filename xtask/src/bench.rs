@@ -3,6 +3,7 @@
 mod call;
 mod catalog;
 mod load;
+mod mcp;
 mod proxy;
 
 use std::time::Duration;
@@ -31,7 +32,10 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
         println!("this is a debug build; quote figures of `cargo run --release -p xtask -- bench` only");
     }
     let wanted = |name: &str| only.is_none_or(|only| only == name);
-    anyhow::ensure!(["call", "catalog", "proxy"].into_iter().any(wanted), "the benches are call, catalog and proxy");
+    anyhow::ensure!(
+        ["call", "catalog", "proxy", "mcp"].into_iter().any(wanted),
+        "the benches are call, catalog, proxy and mcp"
+    );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if wanted("call") {
         call::run()?;
@@ -41,6 +45,9 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     if wanted("proxy") {
         runtime.block_on(proxy::run(effort))?;
+    }
+    if wanted("mcp") {
+        runtime.block_on(mcp::run(effort))?;
     }
     Ok(())
 }

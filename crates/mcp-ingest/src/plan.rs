@@ -15,6 +15,9 @@ const MAX_DESCRIPTION: usize = 16 << 10;
 /// The longest schema that is taken over, in bytes of JSON.
 const MAX_SCHEMA: usize = 512 << 10;
 
+/// The longest lowered schema, in bytes: a model reads all of it.
+const MAX_LOWERED: usize = 256 << 10;
+
 /// What becomes of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -173,6 +176,12 @@ fn definition_of(
     let lowered = lowering::lower(schema);
     report.lowering = lowered.steps().to_vec();
     let parameters = Value::Object(lowered.parameters().clone());
+    let bytes = parameters.to_string().len();
+    if bytes > MAX_LOWERED {
+        return Err(format!(
+            "its inputSchema, with references written out, has {bytes} bytes, and at most {MAX_LOWERED} are taken"
+        ));
+    }
     let name = match row {
         Some(row) => row.name.to_string(),
         None => row_name(&server.name, original, names, taken)?,

@@ -30,7 +30,7 @@ use super::{Effort, load, ms};
 const CONNECTIONS: usize = 32;
 
 pub async fn run(effort: Effort) -> anyhow::Result<()> {
-    let upstream = serve(|_| async { Ok(Response::new(Full::new(Bytes::from(vec![b'x'; 1024])))) }).await?;
+    let upstream = upstream().await?;
     let pool: PoolClient<HttpConnector, Full<Bytes>> = PoolClient::builder(TokioExecutor::new()).build_http();
     let proxy = serve(move |request| forward(pool.clone(), upstream, request)).await?;
     let folder = tempfile::tempdir()?;
@@ -75,6 +75,11 @@ pub async fn run(effort: Effort) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// An upstream that answers 1 KiB.
+pub async fn upstream() -> anyhow::Result<SocketAddr> {
+    serve(|_| async { Ok(Response::new(Full::new(Bytes::from(vec![b'x'; 1024])))) }).await
+}
+
 /// A small server on loopback.
 async fn serve<F, R>(handler: F) -> anyhow::Result<SocketAddr>
 where
@@ -113,7 +118,8 @@ async fn forward(
     }))
 }
 
-async fn start(folder: &std::path::Path, upstream: SocketAddr) -> anyhow::Result<(SocketAddr, String, Executor)> {
+/// Toolcrib with one tool that calls the upstream, and a token for it.
+pub async fn start(folder: &std::path::Path, upstream: SocketAddr) -> anyhow::Result<(SocketAddr, String, Executor)> {
     let location = Location::File(folder.join("bench.db"));
     let store = Store::open(&location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
     let registry = Registry::builder(store).open().await?;
@@ -135,7 +141,7 @@ async fn start(folder: &std::path::Path, upstream: SocketAddr) -> anyhow::Result
     let http = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
     let state = ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
-    let new = NewToken { name: "bench".to_owned(), role: Role::Caller, agents: None, expires_at: None };
+    let new = NewToken { name: "bench".to_owned(), role: Role::Admin, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Server::bind(address, None, router(state, Audience::Loopback), ServerSettings::default()).await?;
