@@ -157,6 +157,43 @@ async fn an_endless_answer_ends_at_its_time_or_its_size() {
 }
 
 #[tokio::test]
+async fn numbers_keep_their_text_both_ways() {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&seen);
+    let url = serve(Router::new().fallback(move |request: Request| {
+        let kept = Arc::clone(&kept);
+        async move {
+            let bytes = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+            let message: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            match message["method"].as_str() {
+                Some("server/discover") => reply(&message, &json!({ "supportedVersions": ["2026-07-28"] })),
+                Some("tools/call") => {
+                    *kept.lock().unwrap() = String::from_utf8_lossy(&bytes).into_owned();
+                    let id = &message["id"];
+                    let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"n\":1.10E5}}}}");
+                    typed("application/json", Body::from(text))
+                }
+                _ => status(404),
+            }
+        }
+    }))
+    .await;
+    let client = client();
+    let arguments = toolcrib_definition::json::parse(br#"{"n":7.50E+2}"#).unwrap();
+    let request = McpRequest {
+        method: "tools/call",
+        params: Map::from_iter([("name".to_owned(), "x".into()), ("arguments".to_owned(), arguments)]),
+        param_headers: Vec::new(),
+        mode: Mode::Once,
+        deadline: Instant::now() + Duration::from_secs(2),
+        progress: None,
+    };
+    let done = client.call_tool(&endpoint(&client, &url), request).await.unwrap();
+    assert_eq!(done.result.to_string(), r#"{"n":1.10E5}"#);
+    assert!(seen.lock().unwrap().contains(r#""arguments":{"n":7.50E+2}"#));
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let failure = failure_of(|_, _, _| {
         let mut response = status(307);

@@ -1,6 +1,6 @@
 //! Gemini's own dialect of schemas, the `Schema` of its API: a part of OpenAPI 3.0.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Keywords that are the same there.
 const SAME: [&str; 10] = [
@@ -51,7 +51,7 @@ pub(super) fn schema(schema: &Map<String, Value>) -> Map<String, Value> {
         out.insert("properties".into(), Value::Object(properties.iter().map(below).collect()));
     }
     if let Some(items) = schema.get("items").and_then(Value::as_object) {
-        out.insert("items".into(), json!(self::schema(items)));
+        out.insert("items".into(), Value::Object(self::schema(items)));
     }
     out
 }

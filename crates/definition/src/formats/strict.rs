@@ -59,7 +59,7 @@ fn object_or_other(
             }
             // A constant that may be null is a choice of two.
             if let Some(value) = property.shift_remove("const") {
-                property.insert("enum".into(), json!([value, null]));
+                property.insert("enum".into(), Value::Array(vec![value, Value::Null]));
             }
         }
         strict.insert(name.clone(), Value::Object(property));

@@ -36,7 +36,8 @@ pub(crate) enum AgentsCommand {
     Tools {
         /// The agent
         id: String,
-        /// openai, openai-responses, anthropic, gemini, bedrock or mcp
+        /// openai, openai-strict, openai-responses, openai-responses-strict, anthropic, gemini, gemini-parameters,
+        /// bedrock or mcp
         #[arg(long, default_value = "openai")]
         format: String,
     },
