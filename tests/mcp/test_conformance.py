@@ -96,8 +96,7 @@ def test_the_scenarios_that_pass_without_a_tool(endpoint, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_client(version):
-    done, folder = suite(f"client-{version}", "client", "--command", target("mcp-conformance"), "--requirements", version,
-                         "--expected-failures", str(HERE / "conformance" / f"client-{version}.yml"))
+    done, folder = suite(f"client-{version}", "client", "--command", target("mcp-conformance"), "--requirements", version)
     assert done.returncode == 0, done.stdout[-3000:]
     # A client that does nothing passes these, so what was really asked is looked at.
     scenario = "initialize" if version == VERSIONS[0] else "http-standard-headers"

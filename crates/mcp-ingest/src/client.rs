@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, broadcast};
 use tokio::time::Instant;
@@ -15,12 +16,15 @@ use crate::endpoint::{Endpoint, SessionKey};
 use crate::error::{McpError, McpFailure};
 use crate::exchange::{Exchange, Mode, ProgressListener};
 use crate::handler::{ClientHandler, NoCapabilities};
+use crate::oauth::{Authorizer, Challenge};
 use crate::session::{Session, negotiate};
 
 /// How many sessions are kept; the one used longest ago goes first.
 const MAX_SESSIONS: usize = 1_024;
 /// How long a session may have been idle and still be trusted with a call that is sent once.
 const FRESH: Duration = Duration::from_secs(5);
+/// How often a token is obtained for one request.
+const MAX_AUTHORIZATIONS: usize = 3;
 /// How often a tool may ask for input in one call.
 const MAX_ROUNDS: usize = 8;
 /// The largest answer, in bytes, when nothing else is said.
@@ -36,6 +40,9 @@ pub(crate) struct Inner {
     pub(crate) next_id: AtomicU64,
     pub(crate) max_answer: usize,
     sessions: Mutex<HashMap<SessionKey, Arc<Slot>>>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    /// Tokens that were obtained, by the address of their server.
+    tokens: Mutex<HashMap<String, HeaderValue>>,
     changed: broadcast::Sender<String>,
 }
 
@@ -75,11 +82,11 @@ pub struct McpResult {
 impl McpClient {
     /// A client over the guarded HTTP client, which declares no capabilities.
     pub fn new(http: Client) -> Self {
-        Self::with_handler(http, Arc::new(NoCapabilities))
+        Self::with_parts(http, Arc::new(NoCapabilities), None)
     }
 
-    /// A client that answers what servers ask.
-    pub fn with_handler(http: Client, handler: Arc<dyn ClientHandler>) -> Self {
+    /// A client that answers what servers ask, and obtains tokens where one is wanted.
+    pub fn with_parts(http: Client, handler: Arc<dyn ClientHandler>, authorizer: Option<Arc<dyn Authorizer>>) -> Self {
         let (changed, _) = broadcast::channel(256);
         Self(Arc::new(Inner {
             http,
@@ -87,6 +94,8 @@ impl McpClient {
             next_id: AtomicU64::new(1),
             max_answer: MAX_ANSWER,
             sessions: Mutex::new(HashMap::new()),
+            authorizer,
+            tokens: Mutex::new(HashMap::new()),
             changed,
         }))
     }
@@ -134,7 +143,45 @@ impl McpClient {
     /// # Errors
     /// [`McpFailure`], which says whether the request may have arrived.
     pub async fn request(&self, endpoint: &Endpoint, request: McpRequest<'_>) -> Result<McpResult, McpFailure> {
+        let mut authorizations = 0;
+        loop {
+            let with_token = self.with_token(endpoint).await;
+            let failure = match self.request_with(&with_token, &request).await {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure,
+            };
+            let McpError::Auth { status, challenge } = &failure.error else { return Err(failure) };
+            let Some(authorizer) = &self.0.authorizer else { return Err(failure) };
+            let wants_more = Challenge::read(challenge).error.as_deref() == Some("insufficient_scope");
+            if authorizations == MAX_AUTHORIZATIONS || !(*status == 401 || wants_more) {
+                return Err(failure);
+            }
+            authorizations += 1;
+            // A request that was refused for its token was not carried out.
+            let url = endpoint.target.uri().to_string();
+            let token = authorizer.token(&self.0.http, &url, challenge, request.deadline).await;
+            let token = token.map_err(McpFailure::unsent)?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+                .map_err(|_| McpFailure::unsent(McpError::OAuth("the token can't be a header".to_owned())))?;
+            value.set_sensitive(true);
+            self.0.tokens.lock().await.insert(url, value);
+        }
+    }
+
+    /// The endpoint with the token that was obtained for it, when it has no credentials of its own.
+    async fn with_token(&self, endpoint: &Endpoint) -> Endpoint {
+        let mut endpoint = endpoint.clone();
+        if !endpoint.headers.contains_key(AUTHORIZATION)
+            && let Some(token) = self.0.tokens.lock().await.get(&endpoint.target.uri().to_string())
+        {
+            endpoint.headers.insert(AUTHORIZATION, token.clone());
+        }
+        endpoint
+    }
+
+    async fn request_with(&self, endpoint: &Endpoint, request: &McpRequest<'_>) -> Result<McpResult, McpFailure> {
         let McpRequest { method, params, param_headers, mode, deadline, progress } = request;
+        let (mode, deadline, progress) = (*mode, *deadline, *progress);
         let mut sends = 0;
         loop {
             let (slot, session) = self.session(endpoint, deadline).await?;

@@ -14,7 +14,12 @@ pub enum McpError {
     Auth {
         /// 401 or 403.
         status: u16,
+        /// The `WWW-Authenticate` header.
+        challenge: String,
     },
+    /// No token could be obtained.
+    #[error("no token for the MCP server: {0}")]
+    OAuth(String),
     /// An HTTP status that no MCP server should give here.
     #[error("the MCP server answered HTTP {status}")]
     Http {
@@ -67,6 +72,7 @@ pub enum McpError {
 /// The codes of [`McpError`] with what they mean, for the reference.
 pub const MCP_CODES: &[(&str, &str)] = &[
     ("mcp.auth", "The MCP server refuses the credentials of its row."),
+    ("mcp.oauth", "No token could be obtained for an MCP server; the message says at which step."),
     ("mcp.row", "The row of an MCP server can't be read; write it anew."),
     ("mcp.http", "The MCP server answered with an HTTP status that is none of MCP."),
     ("mcp.rpc", "The MCP server answered with a JSON-RPC error."),
@@ -85,6 +91,7 @@ impl McpError {
         match self {
             McpError::Egress(error) => error.code(),
             McpError::Auth { .. } => "mcp.auth",
+            McpError::OAuth(_) => "mcp.oauth",
             McpError::Http { .. } => "mcp.http",
             McpError::Rpc { .. } => "mcp.rpc",
             McpError::Protocol(_) => "mcp.protocol",

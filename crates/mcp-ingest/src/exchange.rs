@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -262,11 +262,18 @@ fn is_answer(answered: &Value, id: u64, result: &Result<Value, McpError>) -> boo
     answered.as_u64() == Some(id) || (answered.is_null() && result.is_err())
 }
 
+/// The `WWW-Authenticate` header of an answer.
+pub(crate) fn challenge_of(headers: &HeaderMap) -> String {
+    let text = headers.get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+    text.unwrap_or_default().to_owned()
+}
+
 /// What an answer other than 2xx means.
 async fn unexpected(answer: Streamed, timings: Timings, deadline: Instant) -> McpFailure {
     let status = answer.status.as_u16();
     if matches!(status, 401 | 403) {
-        return McpFailure::in_doubt(McpError::Auth { status }, timings);
+        let challenge = challenge_of(&answer.headers);
+        return McpFailure::in_doubt(McpError::Auth { status, challenge }, timings);
     }
     let inbound = answer.collect(deadline).await;
     if let Ok(Received::Response { result: Err(error), .. }) = message::receive(&inbound.body) {

@@ -18,7 +18,7 @@ use crate::client::Inner;
 use crate::endpoint::Endpoint;
 use crate::error::{McpError, McpFailure};
 use crate::events::{events, is_event_stream};
-use crate::exchange::Mode;
+use crate::exchange::{Mode, challenge_of};
 use crate::handler;
 use crate::message::{self, Received};
 use crate::session::{agreed_version, initialize_params};
@@ -61,7 +61,7 @@ impl LegacySse {
         let answer = inner.http.open(&outbound, deadline).await?;
         let status = answer.status.as_u16();
         if matches!(status, 401 | 403) {
-            return Err(McpFailure::unsent(McpError::Auth { status }));
+            return Err(McpFailure::unsent(McpError::Auth { status, challenge: challenge_of(&answer.headers) }));
         }
         if !answer.status.is_success() || !is_event_stream(&answer.headers) {
             let body = "neither streamable HTTP nor HTTP with SSE is spoken here".to_owned();
@@ -214,7 +214,10 @@ async fn post(
     let (status, timings) = (answer.status, answer.timings);
     match status.as_u16() {
         200..=299 => Ok(timings),
-        401 | 403 => Err(McpFailure::in_doubt(McpError::Auth { status: status.as_u16() }, timings)),
+        status @ (401 | 403) => {
+            let challenge = challenge_of(&answer.headers);
+            Err(McpFailure::in_doubt(McpError::Auth { status, challenge }, timings))
+        }
         status => {
             let body = "the message was not taken".to_owned();
             Err(McpFailure::in_doubt(McpError::Http { status, body }, timings))

@@ -1,6 +1,6 @@
 //! Servers that lie, stall, forget and flood: each has a bound and a clear error.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};

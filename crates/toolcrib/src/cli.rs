@@ -143,7 +143,7 @@ impl Cli {
                     Command::Agents(command) => command.run(&connection, output).await,
                     Command::Call(args) => args.run(&connection, output).await,
                     Command::Traces(command) => command.run(&connection, output).await,
-                    Command::Mcp(command) => command.run(&connection, output).await,
+                    Command::Mcp(command) => command.run(&config, &connection, output).await,
                     Command::Events => events::run(&connection).await,
                     Command::Tokens(command) => command.run(&connection, output).await,
                     Command::Serve(_)

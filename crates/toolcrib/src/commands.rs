@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod mcp;
+pub(crate) mod mcp_login;
 pub(crate) mod mcp_stdio;
 pub(crate) mod tokens;
 pub(crate) mod tools;

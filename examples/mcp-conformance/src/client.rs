@@ -1,15 +1,17 @@
 //! The client of the suite's client scenarios: it lists the tools and calls each, with the arguments that
 //! the scenario gives or its schema allows.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
+use toolcrib_egress::{Client, Guard, Limits, Outbound, Policy, Resolve, ResolveError, TcpDialler, TrustRoots};
 use toolcrib_mcp_ingest::{
-    ClientHandler, Endpoint, McpClient, McpRequest, Mode, Transport, check_annotations, param_headers,
+    ClientHandler, ClientIdentity, Endpoint, McpClient, McpRequest, Mode, OAuth, Transport, UserAgent,
+    check_annotations, param_headers,
 };
 
 /// Accepts what is asked, with the defaults that the question names.
@@ -35,6 +37,35 @@ impl ClientHandler for Accepting {
             "roots/list" => Some(json!({ "roots": [] })),
             _ => None,
         }
+    }
+}
+
+/// Every name is this machine: the suite serves at `localhost`, which no DNS server knows.
+struct Loopback;
+
+#[async_trait]
+impl Resolve for Loopback {
+    async fn resolve(&self, _host: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        Ok(vec![IpAddr::from([127, 0, 0, 1])])
+    }
+}
+
+/// A browser whose person agrees to everything.
+struct Agreeing(Client);
+
+#[async_trait]
+impl UserAgent for Agreeing {
+    fn redirect_uri(&self) -> String {
+        "http://localhost:3999/callback".to_owned()
+    }
+
+    async fn visit(&self, url: &str, deadline: Instant) -> Result<String, String> {
+        let target = self.0.policy().check_url(url).map_err(|blocked| blocked.to_string())?;
+        let (method, headers) = (http::Method::GET, http::HeaderMap::new());
+        let outbound = Outbound { method, target, headers, body: Vec::new().into() };
+        let answer = self.0.read(&outbound, deadline).await.map_err(|failure| failure.error.to_string())?;
+        let location = answer.headers.get("location").and_then(|value| value.to_str().ok());
+        location.map(str::to_owned).ok_or_else(|| format!("HTTP {} leads nowhere", answer.status))
     }
 }
 
@@ -69,9 +100,21 @@ fn arguments_for(schema: &Value) -> Value {
 pub async fn run(url: &str) -> anyhow::Result<()> {
     let policy = Policy { allow_http: true, allow_private: true, ..Policy::default() };
     let limits = Limits::default();
-    let guard = Guard::new(Arc::new(policy), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
-    let client = McpClient::with_handler(Client::new(guard, limits, &TrustRoots::default())?, Arc::new(Accepting));
-    let target = client.policy().check_url(&url.replace("//localhost", "//127.0.0.1"))?;
+    let guard = Guard::new(Arc::new(policy), Arc::new(Loopback), Arc::new(TcpDialler), limits.connect);
+    let http = Client::new(guard, limits, &TrustRoots::default())?;
+    let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
+        .ok()
+        .and_then(|text| toolcrib_definition::json::parse(text.as_bytes()).ok())
+        .unwrap_or_default();
+    let text = |key: &str| context.get(key).and_then(Value::as_str).map(str::to_owned);
+    let identity = ClientIdentity {
+        client_id: text("client_id"),
+        client_secret: text("client_secret").map(Into::into),
+        metadata_document: Some("https://conformance-test.local/client-metadata.json".to_owned()),
+    };
+    let oauth = OAuth::new(identity, Arc::new(Agreeing(http.clone())));
+    let client = McpClient::with_parts(http, Arc::new(Accepting), Some(Arc::new(oauth)));
+    let target = client.policy().check_url(url)?;
     let headers = http::HeaderMap::new();
     let endpoint = Endpoint { server: "conformance".to_owned(), target, headers, transport: Transport::Http };
     let deadline = Instant::now() + Duration::from_secs(25);
@@ -83,10 +126,6 @@ pub async fn run(url: &str) -> anyhow::Result<()> {
         tokio::spawn(async move { client.follow(&endpoint, deadline).await })
     };
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
-        .ok()
-        .and_then(|text| toolcrib_definition::json::parse(text.as_bytes()).ok())
-        .unwrap_or_default();
     let given = context.get("toolCalls").and_then(Value::as_array).cloned();
     let usable = tools.iter().filter(|tool| check_annotations(&tool["inputSchema"]).is_ok());
     let calls = given.unwrap_or_else(|| {

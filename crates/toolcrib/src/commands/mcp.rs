@@ -8,7 +8,9 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::{print_warnings, segment};
+use crate::commands::mcp_login::LoginArgs;
 use crate::commands::mcp_stdio as stdio;
+use crate::config::Config;
 use crate::connection::Connection;
 use crate::files::read_json;
 use crate::output::{Output, cell, table, time};
@@ -56,6 +58,8 @@ pub(crate) enum McpCommand {
         /// The server
         name: String,
     },
+    /// Obtain a token for a server in the browser (OAuth), and print it or write it to a folder of secrets
+    Login(LoginArgs),
     /// Bridge a client that speaks stdio only to the MCP endpoint of an agent
     Stdio {
         /// The agent
@@ -100,8 +104,9 @@ fn path(name: &str) -> String {
 }
 
 impl McpCommand {
-    pub(crate) async fn run(self, api: &Connection, output: Output) -> anyhow::Result<()> {
+    pub(crate) async fn run(self, config: &Config, api: &Connection, output: Output) -> anyhow::Result<()> {
         match self {
+            McpCommand::Login(args) => return args.run(config, api).await,
             McpCommand::Add(args) => return add(args, api, output).await,
             McpCommand::List => {
                 let answer = api.send(Method::GET, "/v1/mcp/servers", None).await?;
