@@ -203,7 +203,6 @@ def test_a_change_is_a_diff_may_be_held_and_is_flagged(tmp_path, toolcrib):
         assert toolcrib.ingest("changing")["held"]
         described = lambda: toolcrib.http.get("/v1/tools/changing__greet").json()["definition"]["description"]
         assert described() == "Greets"
-        assert "waits" not in toolcrib.cli("mcp", "list").stdout
         assert "mcp.pending" in json.dumps(toolcrib.http.get("/v1/doctor").json())
         accepted = toolcrib.cli("mcp", "accept", "changing")
         assert accepted.returncode == 0, accepted.stderr
@@ -241,6 +240,23 @@ def test_a_server_that_says_its_tools_changed_is_looked_at(toolcrib, tmp_path):
         assert "grown" in text_of(toolcrib.call("all", "growing__grown"))
     finally:
         process.stop()
+
+
+def test_a_disabled_server_is_off_at_once_and_needs_no_look(toolcrib, fastmcp):
+    toolcrib.add("switched", fastmcp, hold=True)
+    ok = lambda: toolcrib.call("all", "switched__bounded", {"n": 3})
+    assert ok()["status"] == "ok"
+    definition = toolcrib.http.get("/v1/tools/switched__bounded").json()["definition"]
+    toolcrib.put_tool({**definition, "tags": ["kept"], "side_effect": False})
+    server = {"url": fastmcp, "hold": True}
+    toolcrib.http.put("/v1/mcp/servers/switched", json={**server, "enabled": False}).raise_for_status()
+    assert ok()["status"] == "denied"
+    toolcrib.http.put("/v1/mcp/servers/switched", json=server).raise_for_status()
+    assert ok()["status"] == "ok"
+    kept = toolcrib.http.get("/v1/tools/switched__bounded").json()["definition"]
+    assert (kept["tags"], kept["side_effect"]) == (["kept"], False)
+    assert toolcrib.http.delete("/v1/mcp/servers/switched").status_code == 204
+    assert toolcrib.http.get("/v1/tools/switched__bounded").status_code == 404
 
 
 def test_servers_go_in_and_out_as_the_document_of_desktop_clients(toolcrib, tmp_path):

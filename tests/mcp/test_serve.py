@@ -240,3 +240,21 @@ def test_clients_are_told_that_the_tools_changed(toolcrib, shop):
     for thread in threads:
         thread.join(timeout=10)
     assert told[LEGACY] and told[CURRENT][-1]["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1
+
+
+def test_a_legacy_client_cancels_a_call_that_told_progress_already(toolcrib, shop):
+    """By a notification, while its stream is still open."""
+    call = {"jsonrpc": "2.0", "id": "slow-1", "method": "tools/call", "params": {
+        "name": "constructs__slow", "arguments": {"seconds": 20}, "_meta": {"progressToken": "p"}}}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow-1"}}
+    auth = {"Authorization": f"Bearer {toolcrib.token}", "Accept": "application/json, text/event-stream"}
+    begun = time.monotonic()
+    with httpx.Client(timeout=30) as http, http.stream("POST", toolcrib.endpoint(shop), json=call, headers=auth) as response:
+        told = []
+        for line in response.iter_lines():
+            if line.startswith("data:"):
+                told.append(json.loads(line[5:]))
+                if told[-1].get("method") == "notifications/progress" and len(told) == 1:
+                    assert post(toolcrib, shop, cancel).status_code == 202
+    assert told[-1]["id"] == "slow-1" and told[-1]["result"]["isError"], told
+    assert "gave the call up" in told[-1]["result"]["content"][0]["text"] and time.monotonic() - begun < 15

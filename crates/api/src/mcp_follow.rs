@@ -1,8 +1,10 @@
 //! Following what MCP servers tell of their tools: a change leads to a new ingestion.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -14,6 +16,8 @@ use crate::state::ApiState;
 
 /// How long after the first word of a change it is looked at, so that a burst is one look.
 const SETTLE: Duration = Duration::from_millis(500);
+/// The pause after a look; what changes meanwhile is looked at after it.
+const PAUSE: Duration = Duration::from_secs(1);
 /// How often the rows are compared with what is followed.
 const EVERY: Duration = Duration::from_secs(5);
 /// How long a stream is followed before it is opened anew.
@@ -22,12 +26,16 @@ const STREAM_LIFE: Duration = Duration::from_secs(3_600);
 const AGAIN: Duration = Duration::from_secs(10);
 const REFUSED: Duration = Duration::from_secs(600);
 
+/// Servers that are being looked at, and whether they said meanwhile that more changed.
+type Looks = Arc<Mutex<HashMap<String, bool>>>;
+
 impl ApiState {
     /// Follows every enabled MCP server until shutdown.
     pub async fn follow_mcp_servers(self) {
         let mut changes = self.mcp.changes();
         let mut tasks = JoinSet::new();
         let mut followed: HashMap<String, (i64, AbortHandle)> = HashMap::new();
+        let looks = Looks::default();
         let mut compare = tokio::time::interval(EVERY);
         loop {
             tokio::select! {
@@ -44,8 +52,12 @@ impl ApiState {
                         names.sort();
                         names.dedup();
                         for name in names {
-                            let state = self.clone();
-                            tasks.spawn(async move { state.take_over(&name).await });
+                            // One look is under way at a time, and is made again when more was said meanwhile.
+                            let mut under_way = looks.lock().await;
+                            if under_way.insert(name.clone(), true).is_none() {
+                                let (state, looks) = (self.clone(), Arc::clone(&looks));
+                                tasks.spawn(async move { state.take_over(name, &looks).await });
+                            }
                         }
                     }
                     Err(RecvError::Lagged(_)) => {}
@@ -101,10 +113,22 @@ impl ApiState {
         }
     }
 
-    async fn take_over(&self, name: &str) {
-        match ingest(self, name, false, "mcp").await {
-            Ok(_) => tracing::info!(server = name, "its tools changed and were taken over"),
-            Err(error) => tracing::warn!(server = name, error = %error, "its tools changed, and can't be looked at"),
+    async fn take_over(&self, name: String, looks: &Looks) {
+        loop {
+            looks.lock().await.insert(name.clone(), false);
+            match ingest(self, &name, false, "mcp").await {
+                Ok(_) => tracing::info!(server = name, "its tools changed and were taken over"),
+                Err(error) => {
+                    tracing::warn!(server = name, error = %error, "its tools changed, and can't be looked at")
+                }
+            }
+            // A server that says so all the time is looked at now and then.
+            tokio::time::sleep(PAUSE).await;
+            let mut under_way = looks.lock().await;
+            if under_way.get(&name) != Some(&true) {
+                under_way.remove(&name);
+                return;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 use toolcrib_mcp_ingest::{McpServer, RefusedServer, ServersImport, read_servers, write_servers};
-use toolcrib_store::{McpServerRow, Revision};
+use toolcrib_store::{Expect, McpServerRow, Revision};
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
@@ -32,9 +32,9 @@ pub(crate) struct ServerBody {
     /// The server as it was written, with every default.
     #[schema(value_type = Object)]
     server: Value,
-    /// What the last look at it found.
+    /// What the last look at it found; of changes that wait, the names.
     #[schema(value_type = Object)]
-    state: ServerState,
+    state: Value,
 }
 
 /// What a write did.
@@ -79,7 +79,7 @@ fn body_of(row: &McpServerRow) -> ServerBody {
         name: row.name.clone(),
         revision: row.revision,
         server: serde_json::from_str(&row.server).unwrap_or_default(),
-        state: ServerState::of(row),
+        state: ServerState::of(row).summary(),
     }
 }
 
@@ -127,17 +127,20 @@ pub(crate) async fn write(
     if server.name != name {
         return Err(ApiError::NameMismatch { body: server.name, path: name });
     }
-    let (status, written) = put(&state, &server, expect).await?;
+    let (status, written) = put(&state, &server, expect, &principal.name).await?;
     Ok((status, etag(Revision(written.revision)), Json(written)).into_response())
 }
 
 async fn put(
     state: &ApiState,
     server: &McpServer,
-    expect: toolcrib_store::Expect,
+    expect: Expect,
+    actor: &str,
 ) -> Result<(StatusCode, ServerWritten), ApiError> {
+    let _writing = state.ingesting.lock().await;
     let store = state.registry().store();
     let written = store.put_mcp_server(&server.name, &server.to_json().to_string(), expect).await?;
+    ingestion::switch(state, server, actor).await?;
     let (status, result) = write_result(written.kind);
     let warnings = ingestion::forecast(state, server);
     Ok((status, ServerWritten { name: server.name.clone(), result, revision: written.revision.0, warnings }))
@@ -154,12 +157,17 @@ pub(crate) async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     principal.may(Access::WriteCatalog)?;
-    if !state.registry().store().delete_mcp_server(&name, expectation(&headers)?).await? {
-        return Err(not_found(&name));
+    let expect = expectation(&headers)?;
+    let _writing = state.ingesting.lock().await;
+    let store = state.registry().store();
+    let row = store.mcp_server(&name).await?.ok_or_else(|| not_found(&name))?;
+    // The row goes last, so that a delete that fails half way can be made again. The precondition is held
+    // against it before anything goes.
+    store.put_mcp_server(&name, &row.server, expect).await?;
+    for (tool, _) in ingestion::rows_of(&state, &name) {
+        state.registry().delete_tool(tool.name.as_str(), Expect::Anything).await?;
     }
-    for tool in ingestion::rows_of(&state, &name) {
-        state.registry().delete_tool(tool.name.as_str(), toolcrib_store::Expect::Anything).await?;
-    }
+    store.delete_mcp_server(&name, Expect::Anything).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -175,8 +183,19 @@ pub(crate) async fn import(
     principal.may(Access::WriteCatalog)?;
     let ServersImport { servers, refused, secrets } = read_servers(&body).map_err(ApiError::Request)?;
     let mut written = Vec::with_capacity(servers.len());
-    for server in &servers {
-        written.push(put(&state, server, toolcrib_store::Expect::Anything).await?.1);
+    for server in servers {
+        // What the document can't say stays as it is.
+        let known = state.registry().store().mcp_server(&server.name).await?;
+        let server = match known.map(|row| server_of(&row)) {
+            Some(Ok(known)) => McpServer {
+                hold: known.hold,
+                trust_annotations: known.trust_annotations,
+                timeout: known.timeout,
+                ..server
+            },
+            _ => server,
+        };
+        written.push(put(&state, &server, Expect::Anything, &principal.name).await?.1);
     }
     Ok(Json(ServersImported { written, refused, secrets }))
 }

@@ -10,6 +10,7 @@ use toolcrib_executor::Executor;
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
 
+use crate::ingestion::Looks;
 use crate::mcp::McpParts;
 use crate::token_book::TokenBook;
 
@@ -30,7 +31,8 @@ pub struct Parts {
     pub(crate) shutdown: CancellationToken,
     pub(crate) mcp: McpClient,
     pub(crate) mcp_parts: McpParts,
-    /// What is found of MCP servers is taken over one at a time.
+    pub(crate) looks: Looks,
+    /// What is found of MCP servers is written one at a time. Never held while a server is asked.
     pub(crate) ingesting: tokio::sync::Mutex<()>,
 }
 
@@ -66,6 +68,7 @@ impl ApiState {
             shutdown,
             mcp,
             mcp_parts: McpParts::default(),
+            looks: Looks::default(),
             ingesting,
         })))
     }

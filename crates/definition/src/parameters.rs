@@ -21,7 +21,9 @@ pub struct Parameters {
 
 impl PartialEq for Parameters {
     fn eq(&self, other: &Self) -> bool {
-        let original = |one: &Self| one.original.as_ref().map(|original| original.schema().clone());
+        fn original(parameters: &Parameters) -> Option<&Value> {
+            parameters.original.as_deref().map(Original::schema)
+        }
         self.schema == other.schema && original(self) == original(other)
     }
 }

@@ -22,7 +22,7 @@ pub struct Streamed {
     body: Incoming,
     bound: usize,
     read: usize,
-    _place: Place,
+    place: Option<Place>,
     _driver: Option<Driver>,
 }
 
@@ -36,7 +36,7 @@ impl Streamed {
     ) -> Self {
         let (head, body) = response.into_parts();
         let (status, headers) = (head.status, head.headers);
-        Self { status, headers, timings, body, bound, read: 0, _place: place, _driver: driver }
+        Self { status, headers, timings, body, bound, read: 0, place: Some(place), _driver: driver }
     }
 
     /// The same answer with another bound on its body, in bytes.
@@ -45,10 +45,17 @@ impl Streamed {
         Self { bound, ..self }
     }
 
+    /// Gives the place among the exchanges of the host back: a stream that stays open for long would keep
+    /// calls waiting.
+    #[must_use]
+    pub fn without_place(self) -> Self {
+        Self { place: None, ..self }
+    }
+
     /// Reads the body. The head has come, so there is an answer whatever happens now: how much of the
     /// body there is, is in `completeness`.
     pub async fn collect(self, deadline: Instant) -> Inbound {
-        let Self { status, headers, mut timings, body, bound, _place, _driver, .. } = self;
+        let Self { status, headers, mut timings, body, bound, place: _place, _driver, .. } = self;
         let started = Instant::now();
         let (raw, completeness) = body::collect(body, bound, deadline).await;
         let (body, completeness) = body::decompress(&headers, raw, completeness, bound).await;

@@ -40,7 +40,8 @@ pub(crate) async fn run(
     let late = tokio::select! {
         ended = &mut running => return result_of(ended),
         () = tokio::time::sleep_until(deadline) => CodeFailure::Timeout,
-        () = given_up.cancelled() => CodeFailure::Cancelled,
+        // What may have changed something is awaited, whoever still listens.
+        () = given_up.cancelled(), if tool.effect() == EffectMode::Idempotent => CodeFailure::Cancelled,
     };
     context.cancellation.cancel();
     match timeout(GRACE, &mut running).await {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolcrib_definition::{EffectMode, McpTool, json as definition_json};
-use toolcrib_egress::{EgressError, Policy, Sent, Timings};
+use toolcrib_egress::{EgressError, Phase, Policy, Sent, Timings};
 use toolcrib_mcp_ingest::{Endpoint, McpClient, McpError, McpFailure, McpRequest, Mode, Transport, param_headers};
 
 use crate::breaker::{BreakerReport, Breakers};
@@ -62,19 +62,24 @@ impl ProtocolDispatch {
             Err(failure) => {
                 self.note(&host, &failure);
                 let timings = failure.timings;
+                let was_sent = failure.sent == Sent::InDoubt;
                 let result = match &failure.error {
                     // The server answered and said no: the model reads it like any error of a tool.
-                    McpError::Rpc { message, .. } => Ok(answer_of(error_content(message), call)),
+                    McpError::Rpc { message, .. } if was_sent => Ok(answer_of(error_content(message), call)),
                     _ => Err(failure_of(&failure, call)),
                 };
-                Dispatched { result, timings, sends: 1 }
+                Dispatched { result, timings, sends: was_sent.into() }
             }
         }
     }
 
     fn note(&self, host: &str, failure: &McpFailure) {
         match &failure.error {
-            McpError::Egress(EgressError::Blocked(_) | EgressError::Request { .. }) => self.breakers.unasked(host),
+            McpError::Egress(
+                EgressError::Blocked(_)
+                | EgressError::Request { .. }
+                | EgressError::Timeout { phase: Phase::Queue, .. },
+            ) => self.breakers.unasked(host),
             McpError::Egress(_) | McpError::Timeout | McpError::Http { status: 502..=504, .. } => {
                 self.breakers.failed(host, Instant::now());
             }
@@ -139,6 +144,8 @@ fn failure_of(failure: &McpFailure, call: PreparedCall<'_>) -> DispatchFailure {
     let McpFailure { error, sent, .. } = failure;
     let kind = match error {
         McpError::Egress(EgressError::Blocked(blocked)) => FailureKind::Blocked(blocked.clone()),
+        // Of these two nobody knows whether the server did something first.
+        McpError::Http { status: 408 | 429, .. } if *sent == Sent::InDoubt => FailureKind::InDoubt,
         McpError::Auth { .. } | McpError::Http { status: 400..=499, .. } => FailureKind::NotSent,
         _ if *sent == Sent::Nothing => FailureKind::NotSent,
         _ => FailureKind::InDoubt,

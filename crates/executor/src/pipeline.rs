@@ -262,7 +262,7 @@ impl Pipeline {
             }
             Err(failure) => failure,
         };
-        if caller.client.waits() {
+        if matches!(failure, CodeFailure::Tool(_)) && caller.client.waits() {
             let message = "the tool waits for an answer of its caller";
             return Ended::error(Status::Waiting, "call.input", message, None);
         }

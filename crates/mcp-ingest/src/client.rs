@@ -186,7 +186,7 @@ impl McpClient {
         loop {
             let (slot, session) = self.session(endpoint, deadline).await?;
             if mode == Mode::Once && !self.is_trusted(&slot, &session, endpoint, deadline).await {
-                self.forget(&slot).await;
+                self.forget(&slot, &session).await;
             }
             let (slot, session) = self.session(endpoint, deadline).await?;
             slot.touch();
@@ -204,17 +204,18 @@ impl McpClient {
                 Err(failure) => failure,
             };
             let lost = match &failure.error {
-                McpError::Http { status: 404, .. } => true,
-                McpError::Http { status: 400, .. } => session.has_id(),
+                McpError::Http { status: 400 | 404, .. } => {
+                    // A server that went back to an older version knows nothing of the newer one's requests.
+                    session.has_id() || (matches!(session, Session::Current) && mode == Mode::Repeatable)
+                }
                 McpError::SessionLost => true,
-                // A server that went back to an older version no longer knows the newer one.
                 McpError::Rpc { code: -32022, .. } => matches!(session, Session::Current),
                 _ => false,
             };
             if !lost {
                 return Err(failure);
             }
-            self.forget(&slot).await;
+            self.forget(&slot, &session).await;
             if sends > 1 {
                 return Err(failure);
             }
@@ -270,7 +271,7 @@ impl McpClient {
     /// [`McpFailure`] when the server has no such stream, or it broke off.
     pub async fn follow(&self, endpoint: &Endpoint, until: Instant) -> Result<(), McpFailure> {
         use futures_util::StreamExt;
-        let (_, session) = self.session(endpoint, until).await?;
+        let (slot, session) = self.session(endpoint, until).await?;
         let exchange = Exchange {
             inner: &self.0,
             endpoint,
@@ -293,9 +294,13 @@ impl McpClient {
         };
         if !stream.status.is_success() || !crate::events::is_event_stream(&stream.headers) {
             let status = stream.status.as_u16();
+            if session.has_id() && matches!(status, 400 | 404) {
+                self.forget(&slot, &session).await;
+                return Err(McpFailure::unsent(McpError::SessionLost));
+            }
             return Err(McpFailure::unsent(McpError::Http { status, body: "no stream of changes".to_owned() }));
         }
-        let mut events = crate::events::events(stream, until);
+        let mut events = crate::events::events(stream.without_place(), until);
         while let Some(event) = events.next().await {
             let data = event.map_err(McpFailure::unsent)?.data.unwrap_or_default();
             match crate::message::receive(data.as_bytes()) {
@@ -361,8 +366,12 @@ impl McpClient {
         )
     }
 
-    async fn forget(&self, slot: &Slot) {
-        *slot.session.lock().await = None;
+    /// Forgets a session, unless another request has made a new one meanwhile.
+    async fn forget(&self, slot: &Slot, session: &Session) {
+        let mut place = slot.session.lock().await;
+        if place.as_ref().is_some_and(|known| known.is(session)) {
+            *place = None;
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::exchange::Mode;
 
 /// How many pages are read of one list.
 const MAX_PAGES: usize = 1_000;
+/// How long a list may be in all, in bytes.
+const MAX_LIST: usize = 64 << 20;
 /// How many tools one server may have.
 pub const MAX_TOOLS: usize = 20_000;
 
@@ -20,7 +22,7 @@ impl McpClient {
     /// [`McpFailure`] when the list can't be read to its end, or has no end.
     pub async fn tools(&self, endpoint: &Endpoint, deadline: Instant) -> Result<Vec<Value>, McpFailure> {
         let broke = |words: &str| McpFailure::unsent(McpError::protocol(words));
-        let mut tools = Vec::new();
+        let (mut tools, mut bytes) = (Vec::new(), 0);
         let mut cursors: Vec<String> = Vec::new();
         let mut params = Map::new();
         for _ in 0..MAX_PAGES {
@@ -36,11 +38,14 @@ impl McpClient {
                 return Err(broke("the result of tools/list is no object"));
             };
             match page.shift_remove("tools") {
-                Some(Value::Array(more)) => tools.extend(more),
+                Some(Value::Array(more)) => {
+                    bytes += more.iter().map(|tool| tool.to_string().len()).sum::<usize>();
+                    tools.extend(more);
+                }
                 _ => return Err(broke("the result of tools/list has no tools")),
             }
-            if tools.len() > MAX_TOOLS {
-                return Err(broke("the server has more than 20000 tools"));
+            if tools.len() > MAX_TOOLS || bytes > MAX_LIST {
+                return Err(broke("the list of tools is longer than 20000 tools or 64 MiB"));
             }
             match page.shift_remove("nextCursor") {
                 Some(Value::String(cursor)) if !cursors.contains(&cursor) => {

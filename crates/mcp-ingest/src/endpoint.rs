@@ -45,6 +45,7 @@ pub struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SessionKey {
     url: String,
+    transport: Transport,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -98,6 +99,6 @@ impl Endpoint {
     pub(crate) fn session_key(&self) -> SessionKey {
         let mut headers: Vec<_> = self.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         headers.sort_by(|a, b| (a.0.as_str(), a.1.as_bytes()).cmp(&(b.0.as_str(), b.1.as_bytes())));
-        SessionKey { url: self.target.uri().to_string(), headers }
+        SessionKey { url: self.target.uri().to_string(), transport: self.transport, headers }
     }
 }

@@ -10,7 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICA
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolcrib_egress::{Completeness, Outbound, Streamed, Timings};
+use toolcrib_egress::{Completeness, Outbound, Sent, Streamed, Timings};
 
 use crate::client::Inner;
 use crate::endpoint::Endpoint;
@@ -88,7 +88,15 @@ impl Exchange<'_> {
             _ => params,
         };
         let mut cancel = Cancel::armed(self, id, method);
-        let answer = self.post(&message::request(id, method, &params), headers).await?;
+        let answer = match self.post(&message::request(id, method, &params), headers).await {
+            Ok(answer) => answer,
+            Err(failure) => {
+                if failure.sent == Sent::Nothing {
+                    cancel.disarm();
+                }
+                return Err(failure);
+            }
+        };
         let result = self.answer_to(id, answer).await;
         // A server that answered has nothing left to cancel.
         if !matches!(&result, Err(McpFailure { error: McpError::Timeout, .. })) {
@@ -295,6 +303,10 @@ impl McpStatus {
     fn into_error(self) -> McpError {
         match self.error {
             McpError::Rpc { code: -32000 | -32600 | -32001, message, .. } if matches!(self.status, 400 | 404) => {
+                McpError::Http { status: self.status, body: message }
+            }
+            // A server that failed on the way may have done anything.
+            McpError::Rpc { message, .. } if self.status >= 500 => {
                 McpError::Http { status: self.status, body: message }
             }
             error => error,

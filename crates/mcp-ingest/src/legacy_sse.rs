@@ -67,7 +67,7 @@ impl LegacySse {
             let body = "neither streamable HTTP nor HTTP with SSE is spoken here".to_owned();
             return Err(McpFailure::unsent(McpError::Http { status, body }));
         }
-        let mut stream = events(answer.bounded(MAX_BYTES), Instant::now() + MAX_LIFE);
+        let mut stream = events(answer.bounded(MAX_BYTES).without_place(), Instant::now() + MAX_LIFE);
         let first = async {
             loop {
                 let event = stream.next().await.ok_or_else(|| McpError::protocol("the stream ended at once"))??;

@@ -43,7 +43,9 @@ pub use error::{MCP_CODES, McpError, McpFailure};
 pub use exchange::{Mode, ProgressListener};
 pub use handler::{ClientHandler, NoCapabilities};
 pub use oauth::{Authorizer, ClientIdentity, OAuth, UserAgent};
-pub use param_headers::{check_annotations, decode as decode_param_header, headers_of as param_headers};
-pub use plan::{Change, Plan, ToolReport, plan};
+pub use param_headers::{
+    check_annotations, decode as decode_param_header, encode as encode_param_header, headers_of as param_headers,
+};
+pub use plan::{Change, Plan, ToolReport, keep_decisions, plan};
 pub use server::{MAX_SERVER_NAME, McpServer, TransportName, is_server_name};
 pub use servers_json::{RefusedServer, ServersImport, read_servers, write_servers};

@@ -121,7 +121,10 @@ impl Authorizer for OAuth {
         }
         let client = match &known.client {
             Some(client) => client.clone(),
-            None => flow::identify(&web, &server, &self.identity, &self.agent.redirect_uri()).await?,
+            None => {
+                let redirect_uri = self.agent.redirect_uri();
+                flow::identify(&web, &server, &self.identity, &redirect_uri, &known.scopes).await?
+            }
         };
         known.client = Some(client.clone());
         obtain(&web, &server, &resource.resource, &client, &known.scopes, self.agent.as_ref()).await

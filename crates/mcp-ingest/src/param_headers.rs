@@ -34,7 +34,8 @@ where
 {
     match schema {
         Value::Object(map) => {
-            if let Some(annotation) = map.get(KEYWORD) {
+            // A property of that name has a schema, and is no annotation.
+            if let Some(annotation) = map.get(KEYWORD).filter(|value| !value.is_object()) {
                 visit(annotation, map)?;
             }
             map.values().try_for_each(|value| walk(value, visit))

@@ -1,6 +1,6 @@
 //! What an ingestion would change: the tools a server lists against the rows there are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -81,6 +81,8 @@ pub fn plan(server: &McpServer, listed: &[Value], rows: &[Definition], taken: &d
     let mut plan = Plan { writes: Vec::new(), others: Vec::new() };
     let mut names = HashSet::new();
     let mut originals = HashSet::new();
+    let by_tool: HashMap<&str, &Definition> =
+        rows.iter().filter_map(|row| Some((row.mcp.as_ref()?.tool.as_str(), row))).collect();
     for tool in listed {
         let original = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         let mut report = ToolReport {
@@ -91,7 +93,7 @@ pub fn plan(server: &McpServer, listed: &[Value], rows: &[Definition], taken: &d
             notes: Vec::new(),
             lowering: Vec::new(),
         };
-        let row = rows.iter().find(|row| row.mcp.as_ref().is_some_and(|mcp| mcp.tool == original));
+        let row = by_tool.get(original).copied();
         let made = if originals.insert(original.to_owned()) {
             definition_of(server, tool, row, &mut names, taken, &mut report)
         } else {
@@ -191,14 +193,24 @@ fn definition_of(
     let value = server.tool_value(&name, &description, &tool, Some(parameters));
     let mut definition = Definition::from_value(&value).map_err(|problems| problems.to_string())?;
     if let Some(row) = row {
-        // What an operator decided about a tool outlives what its server says of it.
-        definition.approval = row.approval.clone();
-        definition.tags = row.tags.clone();
-        definition.side_effect = row.side_effect;
-        definition.timeout = row.timeout;
-        definition.halt_when = row.halt_when.clone();
+        keep_decisions(&mut definition, row);
     }
     Ok(definition)
+}
+
+/// What an operator decided about a tool outlives what its server says of it. Its side effect is kept too,
+/// unless it was only believed of a tool that no longer calls itself read-only.
+pub fn keep_decisions(new: &mut Definition, row: &Definition) {
+    new.approval = row.approval.clone();
+    new.tags = row.tags.clone();
+    new.timeout = row.timeout.or(new.timeout);
+    new.halt_when = row.halt_when.clone();
+    new.idempotency_key_header = row.idempotency_key_header.clone();
+    let annotations = row.mcp.as_ref().and_then(|mcp| mcp.annotations.as_ref());
+    let was_believed = annotations.and_then(|hints| hints.get("readOnlyHint")) == Some(&Value::Bool(true));
+    if row.side_effect || !was_believed {
+        new.side_effect = row.side_effect;
+    }
 }
 
 /// What the model reads: the server's own words, without control characters and within bounds.
@@ -272,6 +284,7 @@ fn changed_parts(row: &Definition, new: &Definition) -> Vec<&'static str> {
     part("annotations", old_mcp.map(|mcp| &mcp.annotations) == new_mcp.map(|mcp| &mcp.annotations));
     part("title", old_mcp.map(|mcp| &mcp.title) == new_mcp.map(|mcp| &mcp.title));
     part("request", row.request == new.request && row.secret_headers == new.secret_headers);
+    part("side_effect", row.side_effect == new.side_effect);
     part("transport", old_mcp.map(|mcp| mcp.sse) == new_mcp.map(|mcp| mcp.sse));
     part("availability", old_mcp.map(|mcp| &mcp.disabled) == new_mcp.map(|mcp| &mcp.disabled));
     parts

@@ -121,10 +121,10 @@ impl McpServer {
     /// The definition of a tool, as JSON.
     pub(crate) fn tool_value(&self, name: &str, description: &str, tool: &Value, parameters: Option<Value>) -> Value {
         let original = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-        let holds_secret = |value: &Value| value.as_str().is_some_and(|text| text.contains("{{secret."));
-        let spaced = |value: &Value| value.as_str().is_some_and(|text| text.contains("{{ secret."));
+        let holds_secret =
+            |value: &Value| value.as_str().is_some_and(|text| text.replace(' ', "").contains("{{secret."));
         let secrets: Vec<&String> =
-            self.headers.iter().filter(|(_, v)| holds_secret(v) || spaced(v)).map(|(name, _)| name).collect();
+            self.headers.iter().filter(|(_, v)| holds_secret(v)).map(|(name, _)| name).collect();
         let get = |key: &str| tool.get(key).filter(|value| !value.is_null()).cloned();
         let read_only = tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
         let mut mcp = Map::new();

@@ -26,7 +26,7 @@ pub struct RefusedServer {
 }
 
 /// Header names whose values are secrets.
-const SECRET_WORDS: [&str; 7] = ["authorization", "cookie", "key", "token", "secret", "password", "credential"];
+const SECRET_WORDS: [&str; 7] = ["auth", "cookie", "key", "token", "secret", "password", "credential"];
 /// Beginnings of a value that are a scheme and no secret.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token ", "token "];
 const VARIABLE: &str = "TOOLCRIB_SECRET_";
@@ -90,7 +90,7 @@ fn read_server(key: &str, entry: &Value, secrets: &mut Vec<String>) -> Result<Mc
 
 /// A header value with references in the place of secrets.
 fn reference(server: &str, header: &str, value: &str, secrets: &mut Vec<String>) -> String {
-    if value.contains("{{secret.") {
+    if value.replace(' ', "").contains("{{secret.") {
         return value.to_owned();
     }
     let name_of = |text: &str| {
@@ -101,7 +101,9 @@ fn reference(server: &str, header: &str, value: &str, secrets: &mut Vec<String>)
     if let Some((before, rest)) = value.split_once("${")
         && let Some((inside, after)) = rest.split_once('}')
     {
-        let variable = inside.rsplit(':').next().unwrap_or(inside).split(":-").next().unwrap_or(inside);
+        // ${NAME:-default}: the default is dropped, it may be a secret itself.
+        let named = inside.split_once(":-").map_or(inside, |(named, _)| named);
+        let variable = named.rsplit(':').next().unwrap_or(named);
         let name = name_of(variable.strip_prefix(VARIABLE).unwrap_or(variable));
         secrets.push(format!("{VARIABLE}{}", name.to_ascii_uppercase()));
         return format!("{before}{{{{secret.{name}}}}}{after}");

@@ -34,6 +34,18 @@ impl Session {
         }
     }
 
+    /// Whether two are the same session.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Session::Current, Session::Current) => true,
+            (Session::Legacy { version, id }, Session::Legacy { version: other, id: other_id }) => {
+                version == other && id == other_id
+            }
+            (Session::Sse(one), Session::Sse(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     pub(crate) fn has_id(&self) -> bool {
         matches!(self, Session::Legacy { id: Some(_), .. })
     }

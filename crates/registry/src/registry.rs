@@ -138,6 +138,24 @@ impl Registry {
         Ok(imported)
     }
 
+    /// Writes many tools in one transaction, each with what the writer believes of its row.
+    ///
+    /// # Errors
+    /// [`RegistryError::ShadowsCode`] for a name in use by code, and the store's errors, a stale revision
+    /// among them.
+    pub async fn put_tools_expecting(
+        &self,
+        tools: &[(Definition, Expect)],
+        actor: &str,
+    ) -> Result<Vec<Written>, RegistryError> {
+        for (tool, _) in tools {
+            self.refuse_code_name(tool.name.as_str())?;
+        }
+        let written = self.store.put_tools_expecting(tools, actor).await?;
+        self.refresh().await?;
+        Ok(written)
+    }
+
     /// Deletes a tool. `Ok(None)` when there is none.
     ///
     /// # Errors

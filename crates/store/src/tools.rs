@@ -80,11 +80,31 @@ impl Store {
     /// # Errors
     /// [`StoreError`] of the first that fails.
     pub async fn put_tools(&self, tools: &[Definition], actor: &str) -> Result<Vec<Written>, StoreError> {
+        self.put_all(tools.iter().map(|tool| (tool, Expect::Anything)), actor).await
+    }
+
+    /// The same, each tool with what the writer believes of its row.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleRevision`] when one expectation does not hold; then none is written.
+    pub async fn put_tools_expecting(
+        &self,
+        tools: &[(Definition, Expect)],
+        actor: &str,
+    ) -> Result<Vec<Written>, StoreError> {
+        self.put_all(tools.iter().map(|(tool, expect)| (tool, *expect)), actor).await
+    }
+
+    async fn put_all<'a>(
+        &self,
+        tools: impl Iterator<Item = (&'a Definition, Expect)>,
+        actor: &str,
+    ) -> Result<Vec<Written>, StoreError> {
         let mut tx = self.write().await?;
         let now = self.clock.now_ms();
-        let mut written = Vec::with_capacity(tools.len());
-        for tool in tools {
-            written.push(put(&mut tx, tool, Expect::Anything, actor, now).await?);
+        let mut written = Vec::with_capacity(tools.size_hint().0);
+        for (tool, expect) in tools {
+            written.push(put(&mut tx, tool, expect, actor, now).await?);
         }
         tx.commit().await?;
         Ok(written)

@@ -13,6 +13,7 @@ use toolcrib_registry::Agent;
 
 use super::parts::CallerKey;
 use super::rpc::RpcError;
+use super::tools::List;
 use super::{current, legacy, subscriptions};
 use crate::agents::not_found;
 use crate::auth::{Access, Principal};
@@ -36,6 +37,14 @@ pub(super) struct Caller {
     pub(super) ctx: Ctx,
     /// Whether an answer may be a stream.
     pub(super) takes_stream: bool,
+}
+
+impl Caller {
+    /// The agent's tools as they are now.
+    pub(super) fn list(&self, state: &ApiState) -> Result<Arc<List>, RpcError> {
+        let list = state.mcp_parts.lists.list(&state.registry().snapshot(), &self.agent_id);
+        list.ok_or_else(|| RpcError::params("there is no such agent any more"))
+    }
 }
 
 /// Send a message to the MCP server of an agent
@@ -117,7 +126,8 @@ fn is_current(headers: &HeaderMap, message: &Map<String, Value>) -> bool {
     }
     let version = headers.get("mcp-protocol-version").map(|value| value.to_str().unwrap_or_default());
     let is_handshake = message.get("method").and_then(Value::as_str) == Some("initialize");
-    version.is_some_and(|version| version.starts_with("2026-") || (!is_handshake && !version.starts_with("202")))
+    let is_legacy = |version: &str| legacy::VERSIONS.contains(&version) || version < "2026";
+    version.is_some_and(|version| !is_handshake && !is_legacy(version))
 }
 
 fn admit(

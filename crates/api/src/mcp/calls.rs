@@ -12,14 +12,15 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolcrib_definition::Ctx;
-use toolcrib_executor::CallRequest;
+use toolcrib_executor::{CallRequest, Status};
 use toolcrib_registry::{LogLevel, ToolClient};
 
 use super::address::Caller;
 use super::client::{Asking, STREAM_QUEUE, StreamClient};
+use super::parts::Running;
 use super::request_state::call_hash;
 use super::rpc::{RpcError, json_response, result};
-use super::tools::call_result;
+use super::tools::{call_result, gives_content};
 use crate::state::ApiState;
 
 /// How often an idle stream shows that it lives.
@@ -34,6 +35,7 @@ pub(super) struct Call {
     client: Arc<StreamClient>,
     receiver: Option<mpsc::Receiver<Value>>,
     is_current: bool,
+    gives_content: bool,
     /// For the state of the next round.
     hash: String,
     round: u32,
@@ -106,15 +108,22 @@ impl Call {
             client: Arc::new(client),
             receiver,
             is_current: era.is_current,
+            gives_content: gives_content(entry),
             hash,
             round,
         })
     }
 
     /// Makes the call. `cancellation` is cancelled when the client goes away.
-    pub(super) async fn run(self, state: ApiState, caller: Caller, cancellation: CancellationToken) -> Response {
+    pub(super) async fn run(
+        self,
+        state: ApiState,
+        caller: Caller,
+        cancellation: CancellationToken,
+        under_its_id: Option<Running>,
+    ) -> Response {
         let guard = cancellation.clone().drop_guard();
-        let Call { id, tool, arguments, ctx, client, receiver, is_current, hash, round } = self;
+        let Call { id, tool, arguments, ctx, client, receiver, is_current, gives_content, hash, round } = self;
         let request = CallRequest {
             client: Arc::clone(&client) as Arc<dyn ToolClient>,
             cancellation,
@@ -124,7 +133,16 @@ impl Call {
             let (state, client) = (state.clone(), Arc::clone(&client));
             async move {
                 let outcome = state.executor.call(&caller.agent_id, &caller.agent, ctx, request).await;
-                ended(&state, &client, outcome, is_current, &hash, round)
+                if outcome.status == Status::Waiting
+                    && let Some(answer) = waiting(&state, &client, &hash, round)
+                {
+                    return answer;
+                }
+                let mut out = call_result(outcome, is_current, gives_content);
+                if is_current {
+                    out.insert("resultType".into(), "complete".into());
+                }
+                Ok(out)
             }
         };
         drop(client);
@@ -146,24 +164,27 @@ impl Call {
                 };
             }
         };
-        let rest = stream::unfold(Some(Following { receiver, running, id, guard }), |following| async move {
-            let mut following = following?;
-            tokio::select! {
-                biased;
-                Some(message) = following.receiver.recv() => Some((message, Some(following))),
-                answer = &mut following.running => {
-                    let Following { mut receiver, id, guard, .. } = following;
-                    guard.disarm();
-                    // What was told just before the end comes before it.
-                    let mut last = Vec::new();
-                    while let Ok(message) = receiver.try_recv() {
-                        last.push(message);
+        let rest = stream::unfold(
+            Some(Following { receiver, running, id, guard, _under_its_id: under_its_id }),
+            |following| async move {
+                let mut following = following?;
+                tokio::select! {
+                    biased;
+                    Some(message) = following.receiver.recv() => Some((message, Some(following))),
+                    answer = &mut following.running => {
+                        let Following { mut receiver, id, guard, .. } = following;
+                        guard.disarm();
+                        // What was told just before the end comes before it.
+                        let mut last = Vec::new();
+                        while let Ok(message) = receiver.try_recv() {
+                            last.push(message);
+                        }
+                        last.push(message_of(&id, answer));
+                        Some((Value::Array(last), None))
                     }
-                    last.push(message_of(&id, answer));
-                    Some((Value::Array(last), None))
                 }
-            }
-        });
+            },
+        );
         let messages = stream::once(std::future::ready(first)).chain(rest).flat_map(|message| {
             stream::iter(match message {
                 Value::Array(messages) => messages,
@@ -180,25 +201,25 @@ struct Following<F> {
     running: std::pin::Pin<Box<F>>,
     id: Value,
     guard: DropGuard,
+    _under_its_id: Option<Running>,
 }
 
-fn ended(
+/// What a client is told of a tool that ended only to wait for it.
+fn waiting(
     state: &ApiState,
     client: &StreamClient,
-    outcome: toolcrib_executor::Outcome,
-    is_current: bool,
     hash: &str,
     round: u32,
-) -> Result<Map<String, Value>, RpcError> {
+) -> Option<Result<Map<String, Value>, RpcError>> {
     if let Some(capability) = client.missing() {
         let message = format!("the tool needs a client that declares {capability}");
         let needed = Map::from_iter([(capability.to_owned(), Value::Object(Map::new()))]);
         let data = Map::from_iter([("requiredCapabilities".to_owned(), Value::Object(needed))]);
         let error = RpcError::new(StatusCode::BAD_REQUEST, -32021, message);
-        return Err(error.with_data(Value::Object(data)));
+        return Some(Err(error.with_data(Value::Object(data))));
     }
     let asked = client.take_asked();
-    if !asked.is_empty() {
+    (!asked.is_empty()).then(|| {
         let now = state.registry().store().clock().now_ms();
         let sealed = state.mcp_parts.signer.seal(hash, round + 1, &client.answers(), now);
         let requests = asked.into_iter().map(|(key, ask)| {
@@ -210,13 +231,8 @@ fn ended(
         out.insert("resultType".into(), "input_required".into());
         out.insert("inputRequests".into(), Value::Object(requests.collect()));
         out.insert("requestState".into(), sealed.into());
-        return Ok(out);
-    }
-    let mut out = call_result(outcome, is_current);
-    if is_current {
-        out.insert("resultType".into(), "complete".into());
-    }
-    Ok(out)
+        Ok(out)
+    })
 }
 
 fn message_of(id: &Value, answer: Result<Map<String, Value>, RpcError>) -> Value {

@@ -1,7 +1,6 @@
 //! The caller of a running tool, on the other side of a stream.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -40,7 +39,6 @@ pub(super) struct StreamClient {
     asked: Mutex<Vec<(String, Ask)>>,
     /// A capability that a tool needs and the client did not declare.
     missing: Mutex<Option<&'static str>>,
-    progressed: AtomicBool,
 }
 
 impl std::fmt::Debug for StreamClient {
@@ -67,7 +65,6 @@ impl StreamClient {
             asking,
             asked: Mutex::default(),
             missing: Mutex::default(),
-            progressed: AtomicBool::new(false),
         }
     }
 
@@ -115,7 +112,6 @@ impl StreamClient {
 impl ToolClient for StreamClient {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.progress_token else { return };
-        self.progressed.store(true, Ordering::Relaxed);
         let mut params = Map::new();
         params.insert("progressToken".into(), token.clone());
         params.insert("progress".into(), progress.into());
@@ -140,7 +136,9 @@ impl ToolClient for StreamClient {
     }
 
     fn supports(&self, capability: &str) -> bool {
-        self.capabilities.get(capability).is_some_and(Value::is_object)
+        // A question on the stream needs a stream.
+        let reachable = self.stream.is_some() || matches!(self.asking, Asking::ByRepeating { .. });
+        reachable && self.capabilities.get(capability).is_some_and(Value::is_object)
     }
 
     async fn ask(&self, asks: Vec<(String, Ask)>) -> Result<Vec<Value>, AskError> {

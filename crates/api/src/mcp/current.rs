@@ -64,20 +64,17 @@ pub(super) async fn answer(
             );
             object(&id, &inside)
         }
-        "tools/list" => {
-            let list = state.mcp_parts.lists.list(&state.registry().snapshot(), &caller.agent_id, &caller.agent);
-            match list.page(params.get("cursor")) {
-                Ok(page) => object(&id, &format!("\"resultType\":\"complete\",{page},{}", common())),
-                Err(error) => error.response(&id),
-            }
-        }
+        "tools/list" => match caller.list(&state).and_then(|list| list.page(params.get("cursor"))) {
+            Ok(page) => object(&id, &format!("\"resultType\":\"complete\",{page},{}", common())),
+            Err(error) => error.response(&id),
+        },
         "tools/call" => {
             let meta = params.get("_meta").cloned().unwrap_or_default();
             let level = meta.get(META_LOG_LEVEL).and_then(Value::as_str).and_then(LogLevel::named);
             let capabilities = meta.get(META_CAPABILITIES).cloned().unwrap_or_default();
             let era = Era { is_current: true, level, capabilities };
             match Call::read(&state, &caller, era, &id, &params) {
-                Ok(call) => call.run(state, caller, CancellationToken::new()).await,
+                Ok(call) => call.run(state, caller, CancellationToken::new(), None).await,
                 Err(error) => error.response(&id),
             }
         }

@@ -9,6 +9,7 @@ use toolcrib_registry::LogLevel;
 use super::address::Caller;
 use super::calls::{Call, Era};
 use super::current::server_info;
+use super::parts::Running;
 use super::rpc::{RpcError, accepted, json_response, result};
 use crate::state::ApiState;
 
@@ -57,12 +58,8 @@ pub(super) async fn answer(
         Ok(Handled::Value(value)) => json_response(StatusCode::OK, result(&id, value).to_string()),
         Ok(Handled::Call(call)) => {
             let cancellation = CancellationToken::new();
-            let (key, text) = (caller.key.clone(), id_text(&id));
-            state.mcp_parts.begin(&key, &text, cancellation.clone());
-            // A stream goes on after this; it can still be cancelled by its end.
-            let response = call.run(state.clone(), caller, cancellation).await;
-            state.mcp_parts.end(&key, &text);
-            response
+            let running = Running::begin(&state, &caller.key, &id_text(&id), cancellation.clone());
+            call.run(state, caller, cancellation, Some(running)).await
         }
         // In this era a JSON-RPC error is an answer like any other.
         Err(error) => RpcError { status: StatusCode::OK, ..error }.response(&id),
@@ -102,10 +99,7 @@ fn handle(
             state.mcp_parts.set_level(caller.key.clone(), level);
             Handled::Value(json!({}))
         }
-        "tools/list" => {
-            let list = state.mcp_parts.lists.list(&state.registry().snapshot(), &caller.agent_id, &caller.agent);
-            Handled::Text(list.page(params.get("cursor"))?)
-        }
+        "tools/list" => Handled::Text(caller.list(state)?.page(params.get("cursor"))?),
         "tools/call" => {
             let era = Era {
                 is_current: false,

@@ -72,6 +72,5 @@ fn mark_of(following: &Following) -> Option<u64> {
 /// What the agent's list is, in short; none when there is no such agent any more.
 fn mark(state: &ApiState, caller: &Caller) -> Option<u64> {
     let snapshot = state.registry().snapshot();
-    let agent = snapshot.agent(&caller.agent_id)?;
-    Some(state.mcp_parts.lists.list(&snapshot, &caller.agent_id, agent).mark)
+    Some(state.mcp_parts.lists.list(&snapshot, &caller.agent_id)?.mark)
 }

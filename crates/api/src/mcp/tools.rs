@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
-use toolcrib_definition::ProviderFormat;
+use toolcrib_definition::{Extract, ProviderFormat};
 use toolcrib_executor::{Outcome, Status};
 use toolcrib_registry::{Agent, Entry, Snapshot};
 use toolcrib_store::Revision;
@@ -34,12 +34,13 @@ pub(super) struct List {
 pub(crate) struct ListCache(Mutex<HashMap<String, Arc<List>>>);
 
 impl ListCache {
-    /// The list of an agent as the snapshot has it.
-    pub(super) fn list(&self, snapshot: &Snapshot, id: &str, agent: &Agent) -> Arc<List> {
+    /// The list of an agent as the snapshot has both; none when there is no such agent any more.
+    pub(super) fn list(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<List>> {
+        let agent = snapshot.agent(id)?;
         let revision = snapshot.revision();
         let known = self.0.lock().ok().and_then(|lists| lists.get(id).cloned());
         if let Some(list) = known.filter(|list| list.revision == revision) {
-            return list;
+            return Some(list);
         }
         let list = Arc::new(List::of(snapshot, agent));
         if let Ok(mut lists) = self.0.lock() {
@@ -48,7 +49,7 @@ impl ListCache {
             }
             lists.insert(id.to_owned(), Arc::clone(&list));
         }
-        list
+        Some(list)
     }
 }
 
@@ -120,11 +121,11 @@ fn tool_of(entry: &Entry) -> Option<Value> {
 }
 
 /// The result of a call as MCP gives it: `content`, `structuredContent`, `isError`.
-pub(super) fn call_result(outcome: Outcome, is_current: bool) -> Map<String, Value> {
+pub(super) fn call_result(outcome: Outcome, is_current: bool, gives_content: bool) -> Map<String, Value> {
     let Outcome { status, result, trace_id, halt, .. } = outcome;
     let is_error = !matches!(status, Status::Ok | Status::Halted);
     let mut out = match result {
-        Value::Object(map) if is_content(&map) => map,
+        Value::Object(map) if gives_content && is_content(&map) => map,
         result => {
             let text = match (&result, result.get("error").and_then(Value::as_str)) {
                 (Value::String(text), _) => text.clone(),
@@ -153,9 +154,17 @@ pub(super) fn call_result(outcome: Outcome, is_current: bool) -> Map<String, Val
     out
 }
 
-/// Whether a result is MCP content already.
+/// Whether the results of a tool may be MCP content already.
+pub(super) fn gives_content(entry: &Entry) -> bool {
+    entry.as_code().is_some() || entry.as_data().is_some_and(|definition| definition.extract == Extract::McpContent)
+}
+
+/// Whether a result is MCP content: a list of blocks of its types.
 fn is_content(map: &Map<String, Value>) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
-    let typed = |block: &Value| block.get("type").is_some_and(Value::is_string);
-    blocks.is_some_and(|blocks| blocks.iter().all(typed))
+    let known = |block: &Value| {
+        let kind = block.get("type").and_then(Value::as_str);
+        kind.is_some_and(|kind| matches!(kind, "text" | "image" | "audio" | "resource" | "resource_link"))
+    };
+    blocks.is_some_and(|blocks| blocks.iter().all(known))
 }

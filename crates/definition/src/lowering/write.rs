@@ -1,5 +1,7 @@
 //! Writing a shape as a schema of the safe subset, with the codec of its values.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use super::codec::{Codec, Field, ObjectCodec};
@@ -213,21 +215,25 @@ fn annotate(schema: &mut Map<String, Value>, annotations: Map<String, Value>, ki
 fn safe_names<'a>(keys: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let fits = |ch: char| ch.is_ascii_alphanumeric() || matches!(ch, '_' | '.' | '-');
     let is_safe = |key: &str| (1..=MAX_PROPERTY_NAME).contains(&key.len()) && key.chars().all(fits);
-    let mut names: Vec<String> = Vec::new();
-    for key in keys.clone() {
+    let mut taken: HashSet<String> = keys.clone().map(str::to_owned).collect();
+    let mut next: HashMap<String, usize> = HashMap::new();
+    keys.map(|key| {
         if is_safe(key) {
-            names.push(key.to_owned());
-            continue;
+            return key.to_owned();
         }
         let clean: String = key.chars().map(|ch| if fits(ch) { ch } else { '_' }).collect();
         let clean = clean.trim_matches('_');
         let base: String = if clean.is_empty() { "property".into() } else { clean.chars().take(56).collect() };
-        let free = |name: &String| !names.contains(name) && !keys.clone().any(|key| key == name);
-        let numbered = (2..).map(|n| format!("{base}_{n}"));
-        let name = std::iter::once(base.clone()).chain(numbered).find(free);
-        names.push(name.unwrap_or(base));
-    }
-    names
+        let number = next.entry(base.clone()).or_insert(1);
+        loop {
+            let name = if *number == 1 { base.clone() } else { format!("{base}_{number}") };
+            *number += 1;
+            if taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    })
+    .collect()
 }
 
 /// Kinds in words: "a boolean or a number".

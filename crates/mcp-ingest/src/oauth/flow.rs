@@ -35,6 +35,7 @@ pub(super) async fn identify(
     server: &AuthorizationServer,
     identity: &ClientIdentity,
     redirect_uri: &str,
+    scopes: &BTreeSet<String>,
 ) -> Result<Registered, McpError> {
     let offered = |default: &str| server.auth_methods.first().map_or_else(|| default.to_owned(), Clone::clone);
     if let Some(id) = &identity.client_id {
@@ -49,11 +50,14 @@ pub(super) async fn identify(
         return Err(wrong("the authorization server takes no registration; give a client id"));
     };
     let method = offered("none");
-    let body = json!({
+    let mut body = json!({
         "client_name": "Toolcrib", "application_type": "native", "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
         "token_endpoint_auth_method": method,
     });
+    if !scopes.is_empty() {
+        body["scope"] = joined(scopes).into();
+    }
     let answer = web.post(endpoint, "application/json", HeaderMap::new(), body.to_string()).await?;
     let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
     Ok(Registered {
@@ -61,6 +65,10 @@ pub(super) async fn identify(
         secret: text("client_secret").map(SecretString::from),
         method: text("token_endpoint_auth_method").unwrap_or(method),
     })
+}
+
+fn joined(scopes: &BTreeSet<String>) -> String {
+    scopes.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// Asks the person, and takes the code for a token.
@@ -83,8 +91,7 @@ pub(super) async fn obtain(
         query.append_pair("code_challenge", &URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes())));
         query.append_pair("code_challenge_method", "S256").append_pair("resource", resource);
         if !scopes.is_empty() {
-            let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-            query.append_pair("scope", &scopes.join(" "));
+            query.append_pair("scope", &joined(scopes));
         }
     }
     let returned = agent.visit(url.as_str(), web.deadline).await.map_err(wrong)?;

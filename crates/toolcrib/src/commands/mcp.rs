@@ -120,7 +120,7 @@ impl McpCommand {
                             (Value::String(error), _) => error.clone(),
                             _ => cell(&state["version"]),
                         };
-                        let waiting = state["pending"].as_object().map_or(0, Map::len);
+                        let waiting = state["pending"].as_array().map_or(0, Vec::len);
                         let review = state["review"].as_object().map_or(0, Map::len);
                         vec![
                             cell(&entry["name"]),

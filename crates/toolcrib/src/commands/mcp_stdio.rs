@@ -1,8 +1,10 @@
 //! `toolcrib mcp stdio`: lines of a client that speaks stdio become requests to the MCP endpoint, and what
 //! comes back becomes lines.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -11,11 +13,15 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use toolcrib_definition::json::parse;
+use toolcrib_mcp_ingest::encode_param_header;
 
 use super::segment;
 use crate::connection::Connection;
+
+/// How long answers are waited for when standard input has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(60);
 
 /// What all lines share.
 struct Bridge {
@@ -38,6 +44,7 @@ pub(crate) async fn run(api: &Connection, agent: &str) -> anyhow::Result<()> {
     });
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut running = JoinSet::new();
+    let mut by_id: HashMap<String, AbortHandle> = HashMap::new();
     while let Some(line) = lines.next_line().await? {
         if line.trim().is_empty() {
             continue;
@@ -56,8 +63,22 @@ pub(crate) async fn run(api: &Connection, agent: &str) -> anyhow::Result<()> {
             bridge_of_line.pass(message).await;
             continue;
         }
-        let is_ready = message.get("method").and_then(Value::as_str) == Some("notifications/initialized");
-        running.spawn(async move { bridge_of_line.pass(message).await });
+        let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
+        let is_ready = method == "notifications/initialized";
+        if method == "notifications/cancelled" && bridge.version.lock().await.is_none() {
+            // In the current era the end of a request says it.
+            let id = message.pointer("/params/requestId").map(Value::to_string).unwrap_or_default();
+            if let Some(task) = by_id.remove(&id) {
+                AbortHandle::abort(&task);
+            }
+            continue;
+        }
+        let id = message.get("id").map(Value::to_string);
+        let task = running.spawn(async move { bridge_of_line.pass(message).await });
+        if let Some(id) = id {
+            by_id.retain(|_, task| !task.is_finished());
+            by_id.insert(id, task);
+        }
         if is_ready && !bridge.listening.swap(true, Ordering::SeqCst) {
             let listening = Arc::clone(&bridge);
             tokio::spawn(async move {
@@ -68,7 +89,9 @@ pub(crate) async fn run(api: &Connection, agent: &str) -> anyhow::Result<()> {
         }
         while running.try_join_next().is_some() {}
     }
-    while running.join_next().await.is_some() {}
+    // What was asked is answered; a stream that never ends is not waited for.
+    let ending = async { while running.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(LAST_ANSWERS, ending).await;
     Ok(())
 }
 
@@ -102,7 +125,7 @@ impl Bridge {
                 put("mcp-protocol-version", version)?;
                 put("mcp-method", message["method"].as_str().unwrap_or_default())?;
                 if let Some(name) = message.pointer("/params/name").and_then(Value::as_str) {
-                    put("mcp-name", name)?;
+                    put("mcp-name", &encode_param_header(name))?;
                 }
             }
             (None, Some(version)) => put("mcp-protocol-version", version)?,
