@@ -204,9 +204,14 @@ def test_a_change_is_a_diff_may_be_held_and_is_flagged(tmp_path, toolcrib):
         described = lambda: toolcrib.http.get("/v1/tools/changing__greet").json()["definition"]["description"]
         assert described() == "Greets"
         assert "mcp.pending" in json.dumps(toolcrib.http.get("/v1/doctor").json())
-        accepted = toolcrib.cli("mcp", "accept", "changing")
+        unmarked = toolcrib.cli("mcp", "accept", "changing")
+        assert unmarked.returncode != 0 and "mcp.mark" in unmarked.stderr
+        toolcrib.put_tool({**toolcrib.http.get("/v1/tools/changing__greet").json()["definition"], "approval": "always"})
+        accepted = toolcrib.cli("mcp", "accept", "changing", "--mark", plan["mark"])
         assert accepted.returncode == 0, accepted.stderr
         assert described().startswith("Greets, and sends")
+        decided = toolcrib.http.get("/v1/tools/changing__greet").json()["definition"]
+        assert decided["approval"] == "always", "what an operator decided meanwhile stays"
         gone = toolcrib.call("all", "changing__goes")
         assert gone["status"] == "denied", gone
         assert "goes" not in json.dumps(toolcrib.http.get("/v1/agents/all/tools").json()["tools"])

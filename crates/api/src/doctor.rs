@@ -99,7 +99,7 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         if !known.pending.is_empty() {
             let count = known.pending.len();
             let message = format!(
-                "{count} change(s) wait; see them with `toolcrib mcp diff {0}`, take them with `toolcrib mcp accept {0}`",
+                "{count} change(s) wait; see them with `toolcrib mcp diff {0}`, which names the mark to accept them with",
                 row.name
             );
             find("warning", "mcp.pending", &row.name, message);

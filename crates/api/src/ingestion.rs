@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolcrib_definition::Definition;
 use toolcrib_executor::EventKind;
@@ -71,6 +72,7 @@ impl ServerState {
         serde_json::json!({
             "version": self.version, "looked_at": self.looked_at, "error": self.error, "tools": self.tools,
             "review": self.review, "pending": pending,
+            "mark": (!self.pending.is_empty()).then(|| mark_of(&self.pending)),
         })
     }
 }
@@ -95,6 +97,8 @@ pub(crate) struct IngestBody {
     tools: Vec<ToolReport>,
     /// Tools that changed while an agent may use them: somebody should look.
     review: Vec<String>,
+    /// The mark of these changes, to accept exactly them when they wait.
+    mark: Option<String>,
     /// What will fail later.
     warnings: Vec<String>,
 }
@@ -164,7 +168,7 @@ pub(crate) async fn ingest(state: &ApiState, name: &str, dry_run: bool, actor: &
         let rows = rows_of(state, name);
         let revisions: HashMap<String, Revision> =
             rows.iter().map(|(row, revision)| (row.name.to_string(), *revision)).collect();
-        let is_first = rows.is_empty();
+        let is_first = rows.is_empty() && ServerState::of(&row).version.is_none();
         let rows = rows.into_iter().map(|(row, _)| row).collect();
         let plan = make_plan(state, &server, listed, rows).await?;
         let held = server.hold && !is_first && !plan.writes.is_empty();
@@ -196,6 +200,20 @@ pub(crate) async fn ingest(state: &ApiState, name: &str, dry_run: bool, actor: &
     Err(ApiError::Upstream { code: "mcp.changing", message })
 }
 
+/// The definitions of a plan, by name.
+fn pending_of(plan: &Plan) -> BTreeMap<String, Value> {
+    plan.writes.iter().map(|(tool, _)| (tool.name.to_string(), tool.to_json())).collect()
+}
+
+/// A short text that is another one for any other changes.
+fn mark_of(pending: &BTreeMap<String, Value>) -> String {
+    let mut hash = Sha256::new();
+    for (name, definition) in pending {
+        hash.update(format!("{name}\n{definition}\n"));
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 async fn apply(
     state: &ApiState,
     name: &str,
@@ -207,7 +225,7 @@ async fn apply(
 ) -> Result<(), ApiError> {
     known.pending.clear();
     if held {
-        known.pending = plan.writes.iter().map(|(tool, _)| (tool.name.to_string(), tool.to_json())).collect();
+        known.pending = pending_of(plan);
         return save(state, name, &known).await;
     }
     // Before the write: afterwards every tool says the new thing already.
@@ -242,6 +260,7 @@ fn body_of(state: &ApiState, plan: &Plan, name: &str, version: String, dry_run: 
         failed: plan.count(Change::Failed),
         tools: plan.reports().cloned().collect(),
         review: reviewed(state, plan).into_keys().collect(),
+        mark: held.then(|| mark_of(&pending_of(plan))),
         warnings,
     }
 }
@@ -252,6 +271,7 @@ pub(crate) async fn accept(
     state: &ApiState,
     name: &str,
     tools: Option<Vec<String>>,
+    mark: Option<String>,
     actor: &str,
 ) -> Result<Vec<String>, ApiError> {
     let _writing = state.ingesting.lock().await;
@@ -261,6 +281,10 @@ pub(crate) async fn accept(
         None => known.pending.keys().chain(known.review.keys()).cloned().collect(),
         Some(names) => names.into_iter().collect(),
     };
+    if !known.pending.is_empty() && mark != Some(mark_of(&known.pending)) {
+        // Nobody accepts what was not shown.
+        return Err(ApiError::Mark { mark: mark_of(&known.pending) });
+    }
     let rows = rows_of(state, name);
     let mut writes = Vec::new();
     for tool in &names {
@@ -321,7 +345,7 @@ async fn make_plan(
 fn reviewed(state: &ApiState, plan: &Plan) -> BTreeMap<String, Vec<String>> {
     let snapshot = state.registry().snapshot();
     let is_used =
-        |name: &str| snapshot.tool(name).is_some_and(|entry| snapshot.agents().any(|(_, agent)| agent.allows(entry)));
+        |name: &str| snapshot.tool(name).is_some_and(|entry| snapshot.agents().any(|(_, agent)| agent.lists(entry)));
     let mut review = BTreeMap::new();
     for (definition, report) in &plan.writes {
         let matters =

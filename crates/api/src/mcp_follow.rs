@@ -1,11 +1,11 @@
 //! Following what MCP servers tell of their tools: a change leads to a new ingestion.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use toolcrib_mcp_ingest::{McpError, McpServer};
@@ -17,7 +17,7 @@ use crate::state::ApiState;
 /// How long after the first word of a change it is looked at, so that a burst is one look.
 const SETTLE: Duration = Duration::from_millis(500);
 /// The pause after a look; what changes meanwhile is looked at after it.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(2);
 /// How often the rows are compared with what is followed.
 const EVERY: Duration = Duration::from_secs(5);
 /// How long a stream is followed before it is opened anew.
@@ -42,27 +42,31 @@ impl ApiState {
                 () = self.shutdown.cancelled() => return,
                 _ = compare.tick() => self.compare(&mut followed, &mut tasks).await,
                 Some(_) = tasks.join_next() => {}
-                changed = changes.recv() => match changed {
-                    Ok(name) => {
-                        tokio::time::sleep(SETTLE).await;
-                        let mut names = vec![name];
-                        while let Ok(more) = changes.try_recv() {
-                            names.push(more);
-                        }
-                        names.sort();
-                        names.dedup();
-                        for name in names {
-                            // One look is under way at a time, and is made again when more was said meanwhile.
-                            let mut under_way = looks.lock().await;
-                            if under_way.insert(name.clone(), true).is_none() {
-                                let (state, looks) = (self.clone(), Arc::clone(&looks));
-                                tasks.spawn(async move { state.take_over(name, &looks).await });
-                            }
+                changed = changes.recv() => {
+                    let mut names = BTreeSet::new();
+                    match changed {
+                        Ok(name) => drop(names.insert(name)),
+                        // Who said what is not known any more, so all are looked at.
+                        Err(RecvError::Lagged(_)) => names.extend(followed.keys().cloned()),
+                        Err(RecvError::Closed) => return,
+                    }
+                    tokio::time::sleep(SETTLE).await;
+                    loop {
+                        match changes.try_recv() {
+                            Ok(name) => drop(names.insert(name)),
+                            Err(TryRecvError::Lagged(_)) => names.extend(followed.keys().cloned()),
+                            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                         }
                     }
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return,
-                },
+                    for name in names {
+                        // One look is under way at a time, and is made again when more was said meanwhile.
+                        let mut under_way = looks.lock().await;
+                        if under_way.insert(name.clone(), true).is_none() {
+                            let (state, looks) = (self.clone(), Arc::clone(&looks));
+                            tasks.spawn(async move { state.take_over(name, &looks).await });
+                        }
+                    }
+                }
             }
         }
     }

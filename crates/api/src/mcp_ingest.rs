@@ -57,9 +57,12 @@ pub(crate) async fn ingest(
 }
 
 /// Accept changes that wait, and what was flagged for review: all of them, or {tools: [names]}
+///
+/// For changes that wait, `mark` says which were looked at: an ingestion and the server's state show it.
 #[utoipa::path(post, path = "/v1/mcp/servers/{name}/accept", tag = "mcp", params(("name" = String, Path)),
-    security(("token" = [])), request_body(content = Object, description = "{tools}, or {} for all"),
-    responses((status = 200, body = AcceptedBody), (status = 404, body = ProblemBody)))]
+    security(("token" = [])), request_body(content = Object, description = "{tools, mark}"),
+    responses((status = 200, body = AcceptedBody), (status = 404, body = ProblemBody),
+        (status = 412, body = ProblemBody, description = "Other changes wait than the mark says")))]
 pub(crate) async fn accept(
     State(state): State<ApiState>,
     principal: Principal,
@@ -67,14 +70,15 @@ pub(crate) async fn accept(
     JsonBody(body): JsonBody,
 ) -> Result<Json<AcceptedBody>, ApiError> {
     principal.may(Access::WriteCatalog)?;
-    let mut keys = Keys::of(body, &["tools"])?;
+    let mut keys = Keys::of(body, &["tools", "mark"])?;
+    let mark = keys.text("mark")?;
     let tools = match keys.take("tools") {
         None => None,
         Some(list) => {
             Some(serde_json::from_value(list).map_err(|_| ApiError::Request("tools is a list of names".to_owned()))?)
         }
     };
-    let accepted = accept_changes(&state, &name, tools, &principal.name).await?;
+    let accepted = accept_changes(&state, &name, tools, mark, &principal.name).await?;
     Ok(Json(AcceptedBody { server: name, accepted }))
 }
 

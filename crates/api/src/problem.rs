@@ -58,6 +58,8 @@ pub(crate) enum ApiError {
     NameMismatch { body: String, path: String },
     #[error(transparent)]
     Registry(RegistryError),
+    #[error("what waits has the mark {mark}; look at it, and accept it with that mark")]
+    Mark { mark: String },
     #[error("{message}")]
     Upstream { code: &'static str, message: String },
     #[error("something inside failed; the log says what")]
@@ -151,6 +153,7 @@ impl ApiError {
             ApiError::Origin(_) => "http.origin",
             ApiError::NameMismatch { .. } => "tool.name_mismatch",
             ApiError::Registry(error) => error.code(),
+            ApiError::Mark { .. } => "mcp.mark",
             ApiError::Upstream { code, .. } => code,
             ApiError::Internal => "internal",
         }
@@ -176,6 +179,7 @@ impl ApiError {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             ApiError::Registry(error) => registry_status(error),
+            ApiError::Mark { .. } => StatusCode::PRECONDITION_FAILED,
             ApiError::Upstream { .. } => StatusCode::BAD_GATEWAY,
             ApiError::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }

@@ -5,9 +5,9 @@
 //! ever **widens**: what the original accepts has a form that the lowered schema accepts, and
 //! [`Lowered::restore`] gives exactly the original instance back. Each step is in the report.
 //!
-//! The way: the original is read into a [`shape::Shape`] (which kinds of JSON values there may be, and
+//! The way: the original is read into a shape (which kinds of JSON values there may be, and
 //! what is known of each), in which `$ref`, `allOf`, `anyOf` and `oneOf` are gone; the shape is written
-//! as a schema of the subset together with a [`codec::Codec`] that says how values of it are written.
+//! as a schema of the subset together with a codec that says how values of it are written.
 //!
 //! | original | lowered |
 //! |---|---|

@@ -68,7 +68,14 @@ impl Parameters {
         let Some(original) = &self.original else { return arguments };
         let restored = match original.lowered().changes_nothing() {
             true => arguments,
-            false => original.lowered().restore(&arguments),
+            false => {
+                let restored = original.lowered().restore(&arguments);
+                // A text that looks like a number may be meant as the text that it is.
+                if restored != arguments && original.check(&restored).is_err() && original.check(&arguments).is_ok() {
+                    return arguments;
+                }
+                restored
+            }
         };
         // Some models write null for what they leave out, and not every original takes that.
         let mut without_nulls = Value::Object(restored.clone());

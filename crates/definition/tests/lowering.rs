@@ -162,3 +162,31 @@ fn a_call_is_judged_by_the_original_in_words_that_mend_it() {
     let again = toolcrib_definition::Definition::from_value(&tool.to_json()).unwrap();
     assert_eq!(again, tool);
 }
+
+#[test]
+fn a_schema_that_multiplies_itself_costs_no_more_than_its_bounds() {
+    let mut definitions = Map::from_iter([("a0".to_owned(), json!({ "type": "string" }))]);
+    for level in 1..46 {
+        let below = json!({ "$ref": format!("#/$defs/a{}", level - 1) });
+        definitions.insert(format!("a{level}"), json!({ "allOf": [below, below] }));
+    }
+    let doubled = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/a45" } }, "$defs": definitions });
+    assert!(!toolcrib_definition::lowering::compiles(&doubled), "it is left to the server to judge");
+    lower(&doubled);
+
+    let values: Vec<u32> = (0..45_000).collect();
+    let listed = |i: u32| (format!("p{i}"), json!({ "$ref": "#/$defs/e" }));
+    let properties: Map<String, Value> = (0..4_900).map(listed).collect();
+    let copied = json!({ "type": "object", "properties": properties, "$defs": { "e": { "enum": values } } });
+    let text = Value::Object(lower(&copied).parameters().clone()).to_string();
+    assert!(text.len() < 4 << 20, "{}", text.len());
+
+    let odd: Map<String, Value> = (0..8_000).map(|i| ("ä".repeat(i % 40 + 1) + &i.to_string(), json!({}))).collect();
+    let names: Map<String, Value> =
+        (0..4_000_u32).map(|i| (char::from_u32(0x4e00 + i).unwrap().to_string(), json!({}))).collect();
+    for properties in [odd, names] {
+        let count = properties.len();
+        let lowered = lower(&json!({ "type": "object", "properties": properties }));
+        assert_eq!(lowered.parameters()["properties"].as_object().unwrap().len(), count);
+    }
+}

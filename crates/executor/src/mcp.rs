@@ -40,7 +40,8 @@ impl ProtocolDispatch {
         let listener = |params: &Value| {
             let number = |key: &str| params.get(key).and_then(Value::as_f64);
             let message = params.get("message").and_then(Value::as_str);
-            call.client.progress(number("progress").unwrap_or_default(), number("total"), message);
+            let message = message.map(|message| call.request.scrub(message));
+            call.client.progress(number("progress").unwrap_or_default(), number("total"), message.as_deref());
         };
         let request = McpRequest {
             method: "tools/call",

@@ -77,6 +77,8 @@ pub struct McpResult {
     pub timings: Timings,
     /// How often the request itself was sent.
     pub sends: u32,
+    /// Whether the server speaks the current era.
+    pub is_current: bool,
 }
 
 impl McpClient {
@@ -148,7 +150,7 @@ impl McpClient {
             let with_token = self.with_token(endpoint).await;
             let failure = match self.request_with(&with_token, &request).await {
                 Ok(done) => return Ok(done),
-                Err(failure) => failure,
+                Err(failure) => McpFailure { error: endpoint.clean_error(failure.error), ..failure },
             };
             let McpError::Auth { status, challenge } = &failure.error else { return Err(failure) };
             let Some(authorizer) = &self.0.authorizer else { return Err(failure) };
@@ -200,7 +202,10 @@ impl McpClient {
                 }
             };
             let failure = match sent {
-                Ok((result, timings)) => return Ok(McpResult { result, timings, sends }),
+                Ok((result, timings)) => {
+                    let is_current = matches!(session, Session::Current);
+                    return Ok(McpResult { result, timings, sends, is_current });
+                }
                 Err(failure) => failure,
             };
             let lost = match &failure.error {
@@ -233,36 +238,41 @@ impl McpClient {
     pub async fn call_tool(&self, endpoint: &Endpoint, call: McpRequest<'_>) -> Result<McpResult, McpFailure> {
         let McpRequest { method, params, param_headers, mode, deadline, progress } = call;
         let mut inputs = Map::new();
+        let mut sends = 0;
         for _ in 0..MAX_ROUNDS {
             let mut params = params.clone();
             params.extend(inputs);
             let request = McpRequest { method, params, param_headers: param_headers.clone(), mode, deadline, progress };
             let done = self.request(endpoint, request).await?;
-            if done.result.get("resultType").and_then(Value::as_str) != Some("input_required") {
-                return Ok(done);
+            sends += done.sends;
+            // Only the current era has this; a legacy server that says so says nothing.
+            if !done.is_current || done.result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+                return Ok(McpResult { sends, ..done });
+            }
+            let asked = done.result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
+            let state = done.result.get("requestState");
+            if asked.is_empty() && state.is_none() {
+                let words = "the tool waits for an answer and asks nothing";
+                return Err(McpFailure::in_doubt(McpError::protocol(words), done.timings));
             }
             let mut responses = Map::new();
-            let asked = done.result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
             for (key, asked) in &asked {
                 let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
                 let params = asked.get("params").cloned().unwrap_or_default();
                 let Some(answer) = self.0.handler.answer(method, &params).await else {
                     // The tool asked before it did anything.
-                    let what = format!("an answer to {method}");
-                    return Err(McpFailure {
-                        error: McpError::InputRequired(what),
-                        sent: Sent::Nothing,
-                        timings: done.timings,
-                    });
+                    let error = endpoint.clean_error(McpError::InputRequired(format!("an answer to {method}")));
+                    return Err(McpFailure { error, sent: Sent::Nothing, timings: done.timings });
                 };
                 responses.insert(key.clone(), answer);
             }
             inputs = Map::from_iter([("inputResponses".to_owned(), Value::Object(responses))]);
-            if let Some(state) = done.result.get("requestState") {
+            if let Some(state) = state {
                 inputs.insert("requestState".to_owned(), state.clone());
             }
         }
-        Err(McpFailure::unsent(McpError::InputRequired(format!("input more than {MAX_ROUNDS} times"))))
+        let error = McpError::InputRequired(format!("input more than {MAX_ROUNDS} times"));
+        Err(McpFailure::in_doubt(error, Timings::default()))
     }
 
     /// Opens the stream on which a server tells that its tools changed, and follows it until it ends.
@@ -300,7 +310,7 @@ impl McpClient {
             }
             return Err(McpFailure::unsent(McpError::Http { status, body: "no stream of changes".to_owned() }));
         }
-        let mut events = crate::events::events(stream.without_place(), until);
+        let mut events = crate::events::events(stream.without_place(), until, self.0.max_answer);
         while let Some(event) = events.next().await {
             let data = event.map_err(McpFailure::unsent)?.data.unwrap_or_default();
             match crate::message::receive(data.as_bytes()) {
@@ -329,7 +339,7 @@ impl McpClient {
         }
         let session = negotiate(&self.0, endpoint, deadline).await.map_err(|failure| {
             // Nothing of the caller's own request has left yet.
-            McpFailure { sent: Sent::Nothing, ..failure }
+            McpFailure { error: endpoint.clean_error(failure.error), sent: Sent::Nothing, ..failure }
         })?;
         *place = Some(session.clone());
         slot.touch();

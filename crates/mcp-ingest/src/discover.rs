@@ -40,7 +40,7 @@ impl McpClient {
             match page.shift_remove("tools") {
                 Some(Value::Array(more)) => {
                     bytes += more.iter().map(|tool| tool.to_string().len()).sum::<usize>();
-                    tools.extend(more);
+                    tools.extend(more.into_iter().map(|tool| endpoint.clean_value(tool)));
                 }
                 _ => return Err(broke("the result of tools/list has no tools")),
             }

@@ -1,7 +1,12 @@
 //! Where an MCP server is, and how it is asked.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use serde_json::Value;
+use toolcrib_definition::json::parse;
 use toolcrib_definition::{Ctx, PathParam, RenderError, RenderInput, RenderedRequest, Secrets};
 use toolcrib_egress::{EgressError, Policy, Target};
 
@@ -39,6 +44,8 @@ pub struct Endpoint {
     pub headers: HeaderMap,
     /// How it is spoken to.
     pub transport: Transport,
+    /// The request whose secrets are masked wherever the server repeats them.
+    pub(crate) request: Option<Arc<RenderedRequest>>,
 }
 
 /// What a session belongs to: other credentials are another session.
@@ -73,7 +80,43 @@ impl Endpoint {
             value.set_sensitive(header.secret.is_some());
             headers.append(name, value);
         }
-        Ok(Self { server: server.to_owned(), target, headers, transport })
+        let request = Some(Arc::new(request.clone()));
+        Ok(Self { server: server.to_owned(), target, headers, transport, request })
+    }
+
+    /// An endpoint without secrets.
+    pub fn plain(server: &str, target: Target, transport: Transport) -> Self {
+        Self { server: server.to_owned(), target, headers: HeaderMap::new(), transport, request: None }
+    }
+
+    /// A text of the server with its own secrets masked.
+    pub fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.request.as_ref().map_or(Cow::Borrowed(text), |request| request.scrub(text))
+    }
+
+    /// The same for a JSON value.
+    pub(crate) fn clean_value(&self, value: Value) -> Value {
+        let Some(request) = self.request.as_ref().filter(|request| !request.secrets.is_empty()) else { return value };
+        let text = value.to_string();
+        match request.scrub(&text) {
+            Cow::Borrowed(_) => value,
+            Cow::Owned(clean) => parse(clean.as_bytes()).unwrap_or_default(),
+        }
+    }
+
+    /// An error of the server without its secrets.
+    pub(crate) fn clean_error(&self, error: McpError) -> McpError {
+        let clean = |text: String| self.clean(&text).into_owned();
+        match error {
+            McpError::Rpc { code, message, data } => {
+                McpError::Rpc { code, message: clean(message), data: data.map(|data| self.clean_value(data)) }
+            }
+            McpError::Http { status, body } => McpError::Http { status, body: clean(body) },
+            McpError::Protocol(words) => McpError::Protocol(clean(words)),
+            McpError::Version(version) => McpError::Version(clean(version)),
+            McpError::InputRequired(what) => McpError::InputRequired(clean(what)),
+            other => other,
+        }
     }
 
     /// The endpoint of a server as nobody in particular asks it: for discovery.

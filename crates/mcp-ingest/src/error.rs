@@ -73,6 +73,7 @@ pub enum McpError {
 pub const MCP_CODES: &[(&str, &str)] = &[
     ("mcp.auth", "The MCP server refuses the credentials of its row."),
     ("mcp.oauth", "No token could be obtained for an MCP server; the message says at which step."),
+    ("mcp.mark", "What waits to be accepted is something else than the mark says; look at it again."),
     ("mcp.changing", "The rows of an MCP server changed each time it was looked at; try again in a moment."),
     ("mcp.row", "The row of an MCP server can't be read; write it anew."),
     ("mcp.http", "The MCP server answered with an HTTP status that is none of MCP."),

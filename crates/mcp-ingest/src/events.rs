@@ -1,5 +1,8 @@
 //! A body of server-sent events, read as it comes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::{StreamExt, unfold};
@@ -17,18 +20,28 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-/// The events of a body until `deadline`. Bounded by the bound of the body.
-pub(crate) fn events(body: Streamed, deadline: Instant) -> impl Stream<Item = Result<Sse, McpError>> + Send + Unpin {
-    let chunks = unfold(Some(body), move |body| async move {
-        let mut body = body?;
+/// The events of a body until `deadline`, each at most `most` bytes. Bounded by the bound of the body too.
+pub(crate) fn events(
+    body: Streamed,
+    deadline: Instant,
+    most: usize,
+) -> impl Stream<Item = Result<Sse, McpError>> + Send + Unpin {
+    let since_event = Arc::new(AtomicUsize::new(0));
+    let read = Arc::clone(&since_event);
+    let chunks = unfold(Some((body, read)), move |state| async move {
+        let (mut body, read) = state?;
         match body.chunk(deadline).await {
-            Ok(Some(bytes)) => Some((Ok::<Bytes, Cut>(bytes), Some(body))),
+            Ok(Some(bytes)) if read.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() > most => {
+                Some((Err(Cut(Completeness::OverBound(most))), None))
+            }
+            Ok(Some(bytes)) => Some((Ok::<Bytes, Cut>(bytes), Some((body, read)))),
             Ok(None) => None,
             Err(completeness) => Some((Err(Cut(completeness)), None)),
         }
     });
     let events = SseByteStream::new(Box::pin(chunks));
-    Box::pin(events.map(|event| {
+    Box::pin(events.map(move |event| {
+        since_event.store(0, Ordering::Relaxed);
         event.map_err(|error| match error {
             sse_stream::Error::Body(error) => match error.downcast::<Cut>() {
                 Ok(cut) => cut.0.into(),

@@ -178,7 +178,7 @@ impl Exchange<'_> {
     }
 
     async fn answer_in(&self, id: u64, answer: Streamed) -> Result<Value, McpError> {
-        let mut stream = events(answer, self.deadline);
+        let mut stream = events(answer, self.deadline, self.inner.max_answer);
         let mut last_id: Option<String> = None;
         let mut pause = Duration::from_secs(1);
         let mut resumes = 0;
@@ -189,7 +189,7 @@ impl Exchange<'_> {
                     return Err(McpError::protocol("the stream ended without the answer"));
                 };
                 resumes += 1;
-                stream = events(self.resume(&last, pause).await?, self.deadline);
+                stream = events(self.resume(&last, pause).await?, self.deadline, self.inner.max_answer);
                 continue;
             };
             let event = event?;
@@ -211,7 +211,7 @@ impl Exchange<'_> {
                     }
                     let reply = handler::reply(self.inner.handler.as_ref(), &asked, &method, &params).await;
                     if let Err(failure) = self.notify(&reply).await {
-                        tracing::debug!(server = %self.endpoint.server, error = %failure, "a reply was not taken");
+                        tracing::debug!(server = %self.endpoint.server, error = failure.error.code(), "a reply was not taken");
                     }
                 }
             }
@@ -356,7 +356,7 @@ impl Drop for Cancel {
                 progress: None,
             };
             if let Err(failure) = exchange.notify(&message).await {
-                tracing::debug!(server = %endpoint.server, error = %failure, "a cancellation was not taken");
+                tracing::debug!(server = %endpoint.server, error = failure.error.code(), "a cancellation was not taken");
             }
         });
     }

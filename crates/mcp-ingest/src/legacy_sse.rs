@@ -67,7 +67,7 @@ impl LegacySse {
             let body = "neither streamable HTTP nor HTTP with SSE is spoken here".to_owned();
             return Err(McpFailure::unsent(McpError::Http { status, body }));
         }
-        let mut stream = events(answer.bounded(MAX_BYTES).without_place(), Instant::now() + MAX_LIFE);
+        let mut stream = events(answer.bounded(MAX_BYTES).without_place(), Instant::now() + MAX_LIFE, inner.max_answer);
         let first = async {
             loop {
                 let event = stream.next().await.ok_or_else(|| McpError::protocol("the stream ended at once"))??;
@@ -240,9 +240,9 @@ async fn take(inner: &Inner, messages: &Endpoint, waiting: &Waiting, data: &[u8]
             let reply = handler::reply(inner.handler.as_ref(), &id, &method, &params).await;
             let deadline = Instant::now() + Duration::from_secs(10);
             if let Err(failure) = post(inner, messages, &reply, Mode::Repeatable, deadline).await {
-                tracing::debug!(server = %messages.server, error = %failure, "a reply was not taken");
+                tracing::debug!(server = %messages.server, error = failure.error.code(), "a reply was not taken");
             }
         }
-        Err(error) => tracing::debug!(server = %messages.server, error = %error, "a message can't be read"),
+        Err(error) => tracing::debug!(server = %messages.server, error = error.code(), "a message can't be read"),
     }
 }

@@ -85,6 +85,16 @@ impl McpServer {
             );
             return Err(one("/name", message));
         }
+        let ours = |name: &&String| {
+            let name = name.to_ascii_lowercase();
+            matches!(name.as_str(), "accept" | "content-type" | "last-event-id") || name.starts_with("mcp-")
+        };
+        if let Some(name) = server.headers.keys().find(ours) {
+            return Err(one(
+                &format!("/headers/{name}"),
+                format!("the header {name} is the protocol's own; leave it out"),
+            ));
+        }
         // The rules of URL and headers are those of every tool.
         server.probe().map(|_| server).map_err(|problems| {
             let moved = problems.iter().map(|problem| {

@@ -92,7 +92,7 @@ fn client() -> McpClient {
 
 fn endpoint(client: &McpClient, url: &str) -> Endpoint {
     let target = client.policy().check_url(url).unwrap();
-    Endpoint { server: "liar".to_owned(), target, headers: HeaderMap::new(), transport: Transport::Http }
+    Endpoint::plain("liar", target, Transport::Http)
 }
 
 async fn call(client: &McpClient, url: &str, mode: Mode) -> Result<McpResult, McpFailure> {
@@ -191,6 +191,36 @@ async fn numbers_keep_their_text_both_ways() {
     let done = client.call_tool(&endpoint(&client, &url), request).await.unwrap();
     assert_eq!(done.result.to_string(), r#"{"n":1.10E5}"#);
     assert!(seen.lock().unwrap().contains(r#""arguments":{"n":7.50E+2}"#));
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_our_secret_shows_it_to_nobody() {
+    struct Secret;
+    impl toolcrib_definition::Secrets for Secret {
+        fn secret(&self, _name: &str) -> Option<secrecy::SecretString> {
+            Some("s3cr3t-\"value\"-77".into())
+        }
+    }
+    let url = server(|method, message, headers| {
+        let token = headers["authorization"].to_str().unwrap();
+        match method {
+            "tools/list" => reply(message, &json!({ "tools": [{ "name": "x", "description": token }] })),
+            _ => {
+                let error = json!({ "code": -32000, "message": format!("bad {token}"), "data": token });
+                let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+                typed("application/json", Body::from(body.to_string()))
+            }
+        }
+    })
+    .await;
+    let row = json!({ "name": "echo", "url": url, "headers": { "Authorization": "Bearer {{secret.x}}" } });
+    let client = client();
+    let endpoint = Endpoint::of_server(&McpServer::from_value(&row).unwrap(), client.policy(), &Secret).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let tools = client.tools(&endpoint, deadline).await.unwrap();
+    let failure = client.ping(&endpoint, deadline).await.unwrap_err();
+    let shown = format!("{tools:?} {failure} {failure:?} {endpoint:?}");
+    assert!(shown.contains("***") && !shown.contains("s3cr3t"), "{shown}");
 }
 
 #[tokio::test]
@@ -323,7 +353,8 @@ async fn a_version_that_nobody_knows_and_an_address_of_another_origin_are_said()
     let deadline = Instant::now() + Duration::from_secs(5);
     let failure = client.version(&endpoint(&client, &url), deadline).await.unwrap_err();
     assert_eq!((failure.error.code(), failure.sent), ("mcp.version", Sent::Nothing));
-    let legacy = Endpoint { transport: Transport::Sse, ..endpoint(&client, &url) };
+    let target = client.policy().check_url(&url).unwrap();
+    let legacy = Endpoint::plain("liar", target, Transport::Sse);
     let failure = client.version(&legacy, deadline).await.unwrap_err();
     assert!(failure.to_string().contains("another origin"), "{failure}");
 }

@@ -145,7 +145,12 @@ impl Agent {
     /// Whether the agent may use a tool: a denied or disabled one never, else what the two allowlists unite to,
     /// or every tool when there is neither.
     pub fn allows(&self, tool: &Entry) -> bool {
-        if self.lookup.deny.contains(tool.name()) || tool.disabled().is_some() {
+        tool.disabled().is_none() && self.lists(tool)
+    }
+
+    /// Whether the lists of the agent let a tool through, be it disabled or not.
+    pub fn lists(&self, tool: &Entry) -> bool {
+        if self.lookup.deny.contains(tool.name()) {
             return false;
         }
         if self.tools_allow.is_none() && self.tools_allow_groups.is_none() {

@@ -115,8 +115,7 @@ pub async fn run(url: &str) -> anyhow::Result<()> {
     let oauth = OAuth::new(identity, Arc::new(Agreeing(http.clone())));
     let client = McpClient::with_parts(http, Arc::new(Accepting), Some(Arc::new(oauth)));
     let target = client.policy().check_url(url)?;
-    let headers = http::HeaderMap::new();
-    let endpoint = Endpoint { server: "conformance".to_owned(), target, headers, transport: Transport::Http };
+    let endpoint = Endpoint::plain("conformance", target, Transport::Http);
     let deadline = Instant::now() + Duration::from_secs(25);
 
     let tools = client.tools(&endpoint, deadline).await?;

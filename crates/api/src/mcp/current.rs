@@ -9,7 +9,7 @@ use toolcrib_registry::LogLevel;
 
 use super::address::Caller;
 use super::calls::{Call, Era};
-use super::rpc::{RpcError, accepted, json_response};
+use super::rpc::{RpcError, accepted, is_id, json_response};
 use super::subscriptions;
 use crate::state::ApiState;
 
@@ -44,8 +44,8 @@ pub(super) async fn answer(
     if id.is_null() {
         return accepted();
     }
-    if !(id.is_string() || id.is_number()) {
-        return RpcError::request("an id is a string or a number").response(&Value::Null);
+    if !is_id(&id) {
+        return RpcError::request("an id is a number, or a string of at most 256 bytes").response(&Value::Null);
     }
     let params = match message.shift_remove("params") {
         Some(Value::Object(params)) => params,

@@ -10,7 +10,7 @@ use super::address::Caller;
 use super::calls::{Call, Era};
 use super::current::server_info;
 use super::parts::Running;
-use super::rpc::{RpcError, accepted, json_response, result};
+use super::rpc::{RpcError, accepted, is_id, json_response, result};
 use crate::state::ApiState;
 
 /// The versions that are spoken, newest first.
@@ -47,8 +47,8 @@ pub(super) async fn answer(
         }
         return accepted();
     }
-    if !(id.is_string() || id.is_number()) {
-        return RpcError::request("an id is a string or a number").response(&Value::Null);
+    if !is_id(&id) {
+        return RpcError::request("an id is a number, or a string of at most 256 bytes").response(&Value::Null);
     }
     match handle(&state, &caller, &method, &id, &params) {
         Ok(Handled::Text(text)) => {

@@ -67,6 +67,15 @@ impl RpcError {
     }
 }
 
+/// Whether a value can be the id of a request.
+pub(super) fn is_id(id: &Value) -> bool {
+    match id {
+        Value::String(text) => text.len() <= 256,
+        Value::Number(number) => number.as_str().len() <= 256,
+        _ => false,
+    }
+}
+
 /// A result as a message.
 pub(super) fn result(id: &Value, result: Value) -> Value {
     let mut out = Map::new();

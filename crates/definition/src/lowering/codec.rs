@@ -13,7 +13,11 @@ pub(super) enum Codec {
     Same,
     /// A string that holds a value of these kinds: the text itself when the value is a string that can't
     /// be mistaken, else JSON.
-    Text(Kinds),
+    Text {
+        kinds: Kinds,
+        /// Whether its numbers are whole.
+        integer: bool,
+    },
     /// A list of values.
     List(Box<Codec>),
     /// An object.
@@ -46,7 +50,7 @@ impl Codec {
     /// From the lowered form to the original. What is not in a lowered form stays as it is.
     pub(super) fn restore(&self, value: &Value) -> Value {
         match (self, value) {
-            (Codec::Text(kinds), Value::String(text)) => match read_text(text, *kinds) {
+            (Codec::Text { kinds, integer }, Value::String(text)) => match read_text(text, *kinds, *integer) {
                 Some(read) => read,
                 None => value.clone(),
             },
@@ -59,8 +63,10 @@ impl Codec {
     /// From the original to the lowered form.
     pub(super) fn encode(&self, value: &Value) -> Value {
         match (self, value) {
-            (Codec::Text(kinds), Value::String(text)) if read_text(text, *kinds).is_none() => value.clone(),
-            (Codec::Text(_), value) => Value::String(value.to_string()),
+            (Codec::Text { kinds, integer }, Value::String(text)) if read_text(text, *kinds, *integer).is_none() => {
+                value.clone()
+            }
+            (Codec::Text { .. }, value) => Value::String(value.to_string()),
             (Codec::List(items), Value::Array(list)) => list.iter().map(|item| items.encode(item)).collect(),
             (Codec::Object(object), Value::Object(map)) => Value::Object(object.encode(map)),
             _ => value.clone(),
@@ -69,9 +75,10 @@ impl Codec {
 }
 
 /// The value that a text stands for when it is not simply that text.
-fn read_text(text: &str, kinds: Kinds) -> Option<Value> {
+fn read_text(text: &str, kinds: Kinds, integer: bool) -> Option<Value> {
     let value = parse(text.as_bytes()).ok()?;
-    kinds.has(&value).then_some(value)
+    let is_whole = || value.as_f64().is_none_or(|number| number.fract() == 0.0);
+    (kinds.has(&value) && (!integer || is_whole())).then_some(value)
 }
 
 impl ObjectCodec {

@@ -1,5 +1,6 @@
 //! The original schema at call time: the model's arguments against what the server itself published.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use jsonschema::error::ValidationErrorKind;
@@ -50,14 +51,50 @@ impl Original {
     }
 }
 
-/// Whether an original compiles, so that its calls are checked before they are sent.
+/// How many schemas a check may look at for one value, references followed. A small text of references
+/// can stand for any number, and a check can't be stopped on its way.
+const MAX_CHECKED: usize = 20_000;
+
+/// Whether an original compiles and is small enough to be checked, so that its calls are checked before
+/// they are sent.
 pub fn compiles(original: &Value) -> bool {
     compile(original).is_some()
+}
+
+/// How many schemas there are below one, with references followed; one that contains itself is counted
+/// once, since its depth is that of the value.
+fn size<'a>(root: &'a Value, schema: &'a Value, known: &mut HashMap<*const Value, Option<usize>>) -> usize {
+    let key = std::ptr::from_ref(schema);
+    if let Some(known) = known.get(&key) {
+        return known.unwrap_or(1);
+    }
+    known.insert(key, None);
+    let size = match schema {
+        Value::Object(map) => {
+            let reference = map.get("$ref").or_else(|| map.get("$dynamicRef")).and_then(Value::as_str);
+            let target = reference.and_then(|reference| read::resolve(root, reference));
+            let below = map.iter().filter(|(key, _)| !matches!(key.as_str(), "$defs" | "definitions"));
+            let mut size = target.map_or(1, |(target, _)| size(root, target, known));
+            for (_, value) in below {
+                size = size.saturating_add(self::size(root, value, known));
+            }
+            size
+        }
+        Value::Array(items) => {
+            items.iter().fold(1_usize, |sum, item| sum.saturating_add(self::size(root, item, known)))
+        }
+        _ => 0,
+    };
+    known.insert(key, Some(size));
+    size
 }
 
 /// Compiles an original in its own draft. References that lead nowhere, or out of it, accept anything:
 /// nothing is ever fetched.
 fn compile(original: &Value) -> Option<Validator> {
+    if size(original, original, &mut HashMap::new()) > MAX_CHECKED {
+        return None;
+    }
     let build = |schema: &Value, draft: Option<Draft>| {
         let options = jsonschema::options().with_pattern_options(pattern_options());
         draft.map_or_else(|| options.clone(), |draft| options.clone().with_draft(draft)).build(schema).ok()

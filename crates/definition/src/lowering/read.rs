@@ -11,6 +11,11 @@ use super::{MAX_RECURSION, MAX_SCHEMAS};
 use crate::json::child_pointer;
 use crate::schema::{MAX_PATTERNS, compiles};
 
+/// How many bytes of listed values and annotations are copied of one original. References can copy a
+/// list any number of times.
+const MAX_COPIED: usize = 1 << 20;
+/// How often a reference by name is looked for.
+const MAX_SEARCHES: usize = 200;
 /// How deep schemas may lie in each other; below is any value.
 const MAX_DEPTH: usize = 24;
 
@@ -58,6 +63,10 @@ pub(super) struct Reader<'a> {
     /// The references that are being followed.
     following: Vec<String>,
     schemas: usize,
+    /// Bytes of listed values and of annotations that were copied.
+    copied: usize,
+    /// How often the document was searched for a name.
+    searches: usize,
     patterns: usize,
     /// Whether keywords beside `$ref` mean nothing, as before draft 2019-09.
     ref_stands_alone: bool,
@@ -67,7 +76,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(root: &'a Value, steps: &'a mut Steps) -> Self {
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let ref_stands_alone = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| draft.contains(old));
-        Self { root, steps, following: Vec::new(), schemas: 0, patterns: 0, ref_stands_alone }
+        Self { root, steps, following: Vec::new(), schemas: 0, copied: 0, searches: 0, patterns: 0, ref_stands_alone }
     }
 
     pub(super) fn read_root(&mut self) -> Shape {
@@ -127,6 +136,15 @@ impl<'a> Reader<'a> {
     }
 
     fn read_keywords(&mut self, map: &Map<String, Value>, pointer: &str, depth: usize) -> Shape {
+        self.copied += ["enum", "const", "description", "default", "examples", "pattern", "title"]
+            .iter()
+            .filter_map(|key| map.get(*key))
+            .map(weight)
+            .sum::<usize>();
+        if self.copied > MAX_COPIED {
+            self.steps.add(pointer, StepKind::TooLarge, "the schema is too large; from here on any value");
+            return Shape::any(pointer);
+        }
         let (mut kinds, integer) = read_type(map);
         if map.get("nullable") == Some(&Value::Bool(true)) {
             kinds.null = true;
@@ -236,7 +254,10 @@ impl<'a> Reader<'a> {
 
     fn follow(&mut self, reference: &str, pointer: &str, depth: usize) -> Shape {
         let at = child_pointer(pointer, "$ref");
-        let Some((target, place)) = resolve(self.root, reference) else {
+        // A name is looked for in the whole document.
+        self.searches += usize::from(!matches!(reference, "#") && !reference.starts_with("#/"));
+        let found = if self.searches > MAX_SEARCHES { None } else { resolve(self.root, reference) };
+        let Some((target, place)) = found else {
             let message = format!("{reference:?} leads nowhere in this schema, and nothing is fetched: any value");
             self.steps.add(&at, StepKind::RefUnresolved, message);
             return Shape::any(pointer);
@@ -258,7 +279,7 @@ impl<'a> Reader<'a> {
 }
 
 /// What a local reference leads to, and its pointer.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(&'a Value, String)> {
+pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(&'a Value, String)> {
     let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let own = root.get("$id").and_then(Value::as_str).unwrap_or_default().trim_end_matches('#');
     let (document, place) = if base.is_empty() || base == own {
@@ -283,7 +304,10 @@ pub(super) fn drop_unresolved(root: &Value, schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
-                let unresolved = |reference: &str| resolve(root, reference).is_none();
+                // Only a pointer is followed here: a name that the compiler did not find leads nowhere.
+                let unresolved = |reference: &str| {
+                    !(reference == "#" || reference.starts_with("#/")) || resolve(root, reference).is_none()
+                };
                 if map.get(key).is_some_and(|reference| reference.as_str().is_none_or(unresolved)) {
                     map.shift_remove(key);
                 }
@@ -308,6 +332,16 @@ fn find<'a>(
             items.iter().enumerate().find_map(|(i, item)| find(item, &child_pointer(pointer, &i.to_string()), wanted))
         }
         _ => None,
+    }
+}
+
+/// Roughly how many bytes a value holds.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + items.len() * 8,
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>(),
+        _ => 8,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Every operation here may lose knowledge and so accept more; none ever accepts less.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 /// Which kinds of JSON values there may be.
@@ -150,7 +152,8 @@ impl Shape {
         };
         let values = match (a.values, b.values) {
             (Some(mut list), Some(more)) => {
-                list.extend(more.into_iter().filter(|value| !list.contains(value)).collect::<Vec<_>>());
+                let known: HashSet<String> = list.iter().map(Value::to_string).collect();
+                list.extend(more.into_iter().filter(|value| !known.contains(&value.to_string())));
                 Some(list)
             }
             _ => None,

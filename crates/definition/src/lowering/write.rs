@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
             none if none == Kinds::none() => Kinds::all(),
             kinds => kinds,
         };
-        let codec = Codec::Text(kinds);
+        let codec = Codec::Text { kinds, integer: shape.integer };
         let mut schema = Map::from_iter([("type".to_owned(), Value::from("string"))]);
         let note = if kinds == Kinds::all() {
             self.steps.add(&shape.pointer, StepKind::AnyText, "any value is a string of JSON");

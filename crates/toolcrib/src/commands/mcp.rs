@@ -45,6 +45,9 @@ pub(crate) enum McpCommand {
         name: String,
         /// Only these tools
         tools: Vec<String>,
+        /// The mark of the changes that were looked at, as ingest, diff and show print it
+        #[arg(long)]
+        mark: Option<String>,
     },
     /// Print the servers as the mcpServers document of desktop clients
     Export,
@@ -151,8 +154,9 @@ impl McpCommand {
                 let plan = api.send(Method::POST, &format!("{}/ingest?dry_run=true", path(&name)), None).await?;
                 output.print(&plan, print_ingestion);
             }
-            McpCommand::Accept { name, tools } => {
-                let body = if tools.is_empty() { json!({}) } else { json!({ "tools": tools }) };
+            McpCommand::Accept { name, tools, mark } => {
+                let tools = (!tools.is_empty()).then_some(tools);
+                let body = json!({ "tools": tools, "mark": mark });
                 let done = api.send(Method::POST, &format!("{}/accept", path(&name)), Some(&body)).await?;
                 output.print(&done, |done| println!("accepted: {}", cell(&done["accepted"])));
             }
@@ -250,7 +254,7 @@ fn print_ingestion(done: &Value) {
     print_warnings(done);
     let verb = match (done["dry_run"].as_bool(), done["held"].as_bool()) {
         (Some(true), _) => " (nothing was written)",
-        (_, Some(true)) => " (the changes wait: `toolcrib mcp accept`)",
+        (_, Some(true)) => " (the changes wait)",
         _ => "",
     };
     println!(
@@ -278,6 +282,9 @@ fn print_ingestion(done: &Value) {
         for step in tool["lowering"].as_array().into_iter().flatten() {
             println!("      {}: {}", cell(&step["pointer"]), cell(&step["message"]));
         }
+    }
+    if let Some(mark) = done["mark"].as_str() {
+        println!("  mark {mark}: `toolcrib mcp accept {} --mark {mark}` takes exactly these", cell(&done["server"]));
     }
     for tool in done["review"].as_array().into_iter().flatten() {
         println!("  review {}: it changed while an agent may use it", cell(tool));

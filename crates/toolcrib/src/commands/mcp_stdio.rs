@@ -11,7 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use toolcrib_definition::json::parse;
@@ -20,6 +20,8 @@ use toolcrib_mcp_ingest::encode_param_header;
 use super::segment;
 use crate::connection::Connection;
 
+/// The longest line, in bytes: the endpoint takes no longer body.
+const MAX_LINE: u64 = 4 << 20;
 /// How long answers are waited for when standard input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
 
@@ -42,15 +44,24 @@ pub(crate) async fn run(api: &Connection, agent: &str) -> anyhow::Result<()> {
         version: Mutex::new(None),
         listening: AtomicBool::new(false),
     });
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut input = BufReader::new(tokio::io::stdin());
+    let mut line = Vec::new();
     let mut running = JoinSet::new();
     let mut by_id: HashMap<String, AbortHandle> = HashMap::new();
-    while let Some(line) = lines.next_line().await? {
-        if line.trim().is_empty() {
+    loop {
+        line.clear();
+        let read = (&mut input).take(MAX_LINE + 1).read_until(b'\n', &mut line).await?;
+        if read == 0 {
+            break;
+        }
+        if line.len() as u64 > MAX_LINE {
+            anyhow::bail!("a line is longer than {MAX_LINE} bytes");
+        }
+        if line.trim_ascii().is_empty() {
             continue;
         }
         let bridge_of_line = Arc::clone(&bridge);
-        let message = match parse(line.as_bytes()) {
+        let message = match parse(&line) {
             Ok(message) => message,
             Err(error) => {
                 let words = format!("the line is {error}");
