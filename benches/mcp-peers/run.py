@@ -1,4 +1,4 @@
-"""Runs the comparison: run.py [--seconds 5] [--rounds 1] [server ...]"""
+"""Runs the comparison: run.py [--seconds 5] [server ...]"""
 
 import argparse
 import json
@@ -97,7 +97,7 @@ class Toolcrib(Peer):
     def start(self):
         for file in self.folder.glob("bench.db*"):
             file.unlink()
-        binary = ROOT / "target" / "release" / "toolcrib"
+        binary = os.environ.get("TOOLCRIB_BINARY", ROOT / "target" / "release" / "toolcrib")
         command = [binary, "serve", "--db", "bench.db", "--bind", f"127.0.0.1:{self.port}"]
         process = Process(command, self.folder, TOOLCRIB_EGRESS_ALLOW_HTTP="1", TOOLCRIB_EGRESS_ALLOW_PRIVATE="1")
         base = f"http://127.0.0.1:{self.port}"
