@@ -10,18 +10,20 @@ use toolcrib_mcp_ingest::{Endpoint, McpClient, McpError, McpFailure, McpRequest,
 use crate::breaker::{BreakerReport, Breakers};
 use crate::dispatch::{Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedCall, UpstreamAnswer};
 use crate::http::HttpDispatch;
+use crate::retry::{MAX_SENDS, RetryBudget, wait_before};
 
 /// Calls over plain HTTP, and over MCP where the tool is one of an MCP server.
 pub struct ProtocolDispatch {
     http: HttpDispatch,
     mcp: McpClient,
     breakers: Breakers,
+    budget: RetryBudget,
 }
 
 impl ProtocolDispatch {
     /// Calls over these clients, which are under one policy.
     pub fn new(http: HttpDispatch, mcp: McpClient) -> Self {
-        Self { http, mcp, breakers: Breakers::default() }
+        Self { http, mcp, breakers: Breakers::default(), budget: RetryBudget::default() }
     }
 
     async fn call(&self, call: PreparedCall<'_>, tool: &McpTool) -> Dispatched {
@@ -43,34 +45,47 @@ impl ProtocolDispatch {
             let message = message.map(|message| call.request.scrub(message));
             call.client.progress(number("progress").unwrap_or_default(), number("total"), message.as_deref());
         };
-        let request = McpRequest {
-            method: "tools/call",
-            params,
-            param_headers: param_headers(&tool.input_schema, &arguments),
-            mode: match call.definition.effect() {
-                EffectMode::Idempotent => Mode::Repeatable,
-                EffectMode::AtMostOnce | EffectMode::Transactional => Mode::Once,
-            },
-            deadline: call.deadline,
-            progress: call.client.wants_progress().then_some(&listener),
+        let mode = match call.definition.effect() {
+            EffectMode::Idempotent => Mode::Repeatable,
+            EffectMode::AtMostOnce | EffectMode::Transactional => Mode::Once,
         };
-        match self.mcp.call_tool(&endpoint, request).await {
-            Ok(done) => {
-                self.breakers.succeeded(&host);
-                let answer = answer_of(done.result, call);
-                Dispatched { result: Ok(answer), timings: done.timings, sends: done.sends }
+        self.budget.earn();
+        let mut sends = 0;
+        loop {
+            let request = McpRequest {
+                method: "tools/call",
+                params: params.clone(),
+                param_headers: param_headers(&tool.input_schema, &arguments),
+                mode,
+                deadline: call.deadline,
+                progress: call.client.wants_progress().then_some(&listener),
+            };
+            let failure = match self.mcp.call_tool(&endpoint, request).await {
+                Ok(done) => {
+                    self.breakers.succeeded(&host);
+                    let (answer, sends) = (answer_of(done.result, call), sends + done.sends);
+                    return Dispatched { result: Ok(answer), timings: done.timings, sends };
+                }
+                Err(failure) => failure,
+            };
+            let was_sent = failure.sent == Sent::InDoubt;
+            sends += u32::from(was_sent);
+            let may_repeat = mode == Mode::Repeatable && failure.error.retryable() && sends < MAX_SENDS;
+            let wait = wait_before(sends.max(1), None).filter(|wait| Instant::now() + *wait < call.deadline);
+            if let Some(wait) = wait.filter(|_| may_repeat)
+                && self.budget.spend()
+            {
+                tokio::time::sleep(wait).await;
+                continue;
             }
-            Err(failure) => {
-                self.note(&host, &failure);
-                let timings = failure.timings;
-                let was_sent = failure.sent == Sent::InDoubt;
-                let result = match &failure.error {
-                    // The server answered and said no: the model reads it like any error of a tool.
-                    McpError::Rpc { message, .. } if was_sent => Ok(answer_of(error_content(message), call)),
-                    _ => Err(failure_of(&failure, call)),
-                };
-                Dispatched { result, timings, sends: was_sent.into() }
-            }
+            self.note(&host, &failure);
+            let timings = failure.timings;
+            let result = match &failure.error {
+                // The server answered and said no: the model reads it like any error of a tool.
+                McpError::Rpc { message, .. } if was_sent => Ok(answer_of(error_content(message), call)),
+                _ => Err(failure_of(&failure, call)),
+            };
+            return Dispatched { result, timings, sends };
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::{Mutex, broadcast};
 use tokio::time::Instant;
 use toolcrib_egress::{Client, Policy, Sent, Timings};
@@ -32,7 +32,7 @@ const MAX_ANSWER: usize = 8 << 20;
 
 /// A client for any number of MCP servers. Cloning is cheap and shares the sessions.
 #[derive(Clone)]
-pub struct McpClient(Arc<Inner>);
+pub struct McpClient(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) http: Client,
@@ -47,7 +47,7 @@ pub(crate) struct Inner {
 }
 
 /// The place of a session, so that concurrent calls share one handshake.
-struct Slot {
+pub(crate) struct Slot {
     session: Mutex<Option<Session>>,
     used: std::sync::Mutex<Instant>,
 }
@@ -275,59 +275,11 @@ impl McpClient {
         Err(McpFailure::in_doubt(error, Timings::default()))
     }
 
-    /// Opens the stream on which a server tells that its tools changed, and follows it until it ends.
-    ///
-    /// # Errors
-    /// [`McpFailure`] when the server has no such stream, or it broke off.
-    pub async fn follow(&self, endpoint: &Endpoint, until: Instant) -> Result<(), McpFailure> {
-        use futures_util::StreamExt;
-        let (slot, session) = self.session(endpoint, until).await?;
-        let exchange = Exchange {
-            inner: &self.0,
-            endpoint,
-            session: &session,
-            mode: Mode::Repeatable,
-            deadline: until,
-            progress: None,
-        };
-        let stream = match &session {
-            Session::Sse(session) => {
-                session.ended().await;
-                return Ok(());
-            }
-            Session::Legacy { .. } => exchange.get_stream(None, until).await?,
-            Session::Current => {
-                let filter = json!({ "notifications": { "toolsListChanged": true } });
-                let params = filter.as_object().cloned().unwrap_or_default();
-                exchange.listen("subscriptions/listen", params).await?
-            }
-        };
-        if !stream.status.is_success() || !crate::events::is_event_stream(&stream.headers) {
-            let status = stream.status.as_u16();
-            if session.has_id() && matches!(status, 400 | 404) {
-                self.forget(&slot, &session).await;
-                return Err(McpFailure::unsent(McpError::SessionLost));
-            }
-            return Err(McpFailure::unsent(McpError::Http { status, body: "no stream of changes".to_owned() }));
-        }
-        let mut events = crate::events::events(stream.without_place(), until, self.0.max_answer);
-        while let Some(event) = events.next().await {
-            let data = event.map_err(McpFailure::unsent)?.data.unwrap_or_default();
-            match crate::message::receive(data.as_bytes()) {
-                Ok(crate::message::Received::Notification { method, params }) => {
-                    self.0.notified(endpoint, &method, &params);
-                }
-                Ok(crate::message::Received::Request { id, method, params }) => {
-                    let reply = crate::handler::reply(self.0.handler.as_ref(), &id, &method, &params).await;
-                    exchange.notify(&reply).await?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    async fn session(&self, endpoint: &Endpoint, deadline: Instant) -> Result<(Arc<Slot>, Session), McpFailure> {
+    pub(crate) async fn session(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Instant,
+    ) -> Result<(Arc<Slot>, Session), McpFailure> {
         let slot = self.slot(endpoint).await;
         let mut place = tokio::time::timeout_at(deadline, slot.session.lock())
             .await
@@ -377,7 +329,7 @@ impl McpClient {
     }
 
     /// Forgets a session, unless another request has made a new one meanwhile.
-    async fn forget(&self, slot: &Slot, session: &Session) {
+    pub(crate) async fn forget(&self, slot: &Slot, session: &Session) {
         let mut place = slot.session.lock().await;
         if place.as_ref().is_some_and(|known| known.is(session)) {
             *place = None;

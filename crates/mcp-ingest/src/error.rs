@@ -106,6 +106,24 @@ impl McpError {
         }
     }
 
+    /// Whether the same request may succeed a moment later.
+    pub fn retryable(&self) -> bool {
+        match self {
+            McpError::Egress(error) => error.retryable(),
+            McpError::Http { status, .. } => matches!(status, 408 | 429 | 502..=504),
+            McpError::Timeout => true,
+            McpError::Auth { .. }
+            | McpError::OAuth(_)
+            | McpError::Rpc { .. }
+            | McpError::Protocol(_)
+            | McpError::TooLarge { .. }
+            | McpError::SessionLost
+            | McpError::Version(_)
+            | McpError::Secret { .. }
+            | McpError::InputRequired(_) => false,
+        }
+    }
+
     pub(crate) fn protocol(words: impl Into<String>) -> Self {
         McpError::Protocol(words.into())
     }

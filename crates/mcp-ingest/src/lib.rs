@@ -26,6 +26,7 @@ mod endpoint;
 mod error;
 mod events;
 mod exchange;
+mod follow;
 mod handler;
 mod legacy_sse;
 mod message;

@@ -283,3 +283,45 @@ async fn the_document_of_a_trace_has_its_keys_in_order() {
     assert_eq!(keys(&trace), format!("{common} request sends error result blocked"));
     assert_eq!(keys(&trace["blocked"]), "code subject detail");
 }
+
+/// A read of an MCP tool is sent again after a 503; a call with a side effect is not.
+#[tokio::test]
+async fn only_reads_of_mcp_tools_are_sent_again() {
+    for (side_effect, sends, status) in [(false, 2, "ok"), (true, 1, "in_doubt")] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        let server = any(move |body: String| {
+            let count = Arc::clone(&count);
+            async move {
+                let message: Value = serde_json::from_str(&body).unwrap_or_default();
+                let reply =
+                    |result: Value| axum::Json(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+                match message["method"].as_str() {
+                    Some("server/discover") => Ok(reply(json!({ "supportedVersions": ["2026-07-28"] }))),
+                    Some("tools/call") if count.fetch_add(1, Ordering::SeqCst) > 0 => {
+                        Ok(reply(json!({ "content": [] })))
+                    }
+                    _ => Err(http::StatusCode::SERVICE_UNAVAILABLE),
+                }
+            }
+        });
+        let base = upstream(Router::new().fallback(server)).await;
+        let app = App::new().await;
+        app.agent("a", json!({})).await;
+        app.tool(json!({
+            "name": "s__t", "description": "T", "side_effect": side_effect, "protocol": "mcp",
+            "mcp": { "server": "s", "tool": "t", "input_schema": { "type": "object" } },
+            "request": { "method": "POST", "url": format!("{base}/mcp"), "body": {
+                "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "t", "arguments": "{{call.arguments}}" },
+            } },
+            "response": { "extract": "mcp_content" },
+        }))
+        .await;
+        let outcome = app.call("a", "s__t", json!({})).await;
+        assert_eq!(outcome["status"], status, "{outcome}");
+        assert_eq!(
+            (seen.load(Ordering::SeqCst), app.trace(&outcome).await["sends"].as_u64()),
+            (sends, Some(sends as u64))
+        );
+    }
+}
