@@ -281,9 +281,10 @@ pub(crate) async fn accept(
         None => known.pending.keys().chain(known.review.keys()).cloned().collect(),
         Some(names) => names.into_iter().collect(),
     };
-    if !known.pending.is_empty() && mark != Some(mark_of(&known.pending)) {
+    let waits = (!known.pending.is_empty()).then(|| mark_of(&known.pending));
+    if mark != waits {
         // Nobody accepts what was not shown.
-        return Err(ApiError::Mark { mark: mark_of(&known.pending) });
+        return Err(ApiError::Mark { mark: waits });
     }
     let rows = rows_of(state, name);
     let mut writes = Vec::new();

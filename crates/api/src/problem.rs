@@ -58,8 +58,11 @@ pub(crate) enum ApiError {
     NameMismatch { body: String, path: String },
     #[error(transparent)]
     Registry(RegistryError),
-    #[error("what waits has the mark {mark}; look at it, and accept it with that mark")]
-    Mark { mark: String },
+    #[error("{}", match .mark {
+        Some(mark) => format!("what waits has the mark {mark}; look at it, and accept it with that mark"),
+        None => "nothing waits under a mark; an ingestion of a server with hold lets changes wait".to_owned(),
+    })]
+    Mark { mark: Option<String> },
     #[error("{message}")]
     Upstream { code: &'static str, message: String },
     #[error("something inside failed; the log says what")]

@@ -61,7 +61,7 @@ enum Command {
     /// Traces: list, show
     #[command(subcommand)]
     Traces(traces::TracesCommand),
-    /// MCP servers: add, list, show, ingest, diff, accept, export, import, rm, ping
+    /// MCP servers: add, list, show, ingest, diff, accept, export, import, rm, ping, login, stdio
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
     /// Follow what happens on a server

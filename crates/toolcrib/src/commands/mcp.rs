@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use crate::output::{Output, cell, table, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Add an MCP server, or write it anew, and take over its tools
+    /// Add an MCP server, and take over its tools
     Add(AddArgs),
     /// List MCP servers
     List,
@@ -82,8 +82,8 @@ pub(crate) struct AddArgs {
     name: String,
     /// Where it is
     url: String,
-    /// http or sse
-    #[arg(long, default_value = "http")]
+    /// http or sse; a server over stdio runs behind a bridge
+    #[arg(long, default_value = "http", value_parser = ["http", "sse"])]
     transport: String,
     /// A header of every request, such as "Authorization: Bearer {{secret.github}}"
     #[arg(long = "header", value_name = "NAME: VALUE")]
@@ -100,6 +100,9 @@ pub(crate) struct AddArgs {
     /// Write the row only, and look at the server later
     #[arg(long)]
     no_ingest: bool,
+    /// Write a server that is there already anew, with these settings and no others
+    #[arg(long)]
+    replace: bool,
 }
 
 fn path(name: &str) -> String {
@@ -158,7 +161,10 @@ impl McpCommand {
                 let tools = (!tools.is_empty()).then_some(tools);
                 let body = json!({ "tools": tools, "mark": mark });
                 let done = api.send(Method::POST, &format!("{}/accept", path(&name)), Some(&body)).await?;
-                output.print(&done, |done| println!("accepted: {}", cell(&done["accepted"])));
+                output.print(&done, |done| match cell(&done["accepted"]).as_str() {
+                    "" => println!("nothing waits, and nothing is flagged"),
+                    accepted => println!("accepted: {accepted}"),
+                });
             }
             McpCommand::Export => {
                 let document = api.send(Method::GET, "/v1/mcp/export", None).await?;
@@ -174,8 +180,9 @@ impl McpCommand {
                         println!("refused {}: {}", cell(&refused["name"]), cell(&refused["reason"]));
                     }
                     for secret in done["secrets"].as_array().into_iter().flatten() {
-                        println!("set {} before its tools are called", cell(secret));
+                        println!("set {} where `toolcrib serve` runs", cell(secret));
                     }
+                    println!("then `toolcrib mcp ingest` takes their tools over");
                 });
             }
             McpCommand::Rm { name } => {
@@ -204,13 +211,22 @@ async fn add(args: AddArgs, api: &Connection, output: Output) -> anyhow::Result<
         "name": args.name, "url": args.url, "transport": args.transport, "headers": headers, "hold": args.hold,
         "trust_annotations": args.trust_annotations, "timeout": args.timeout,
     });
+    if !args.replace && api.ask(Method::GET, &path(&args.name), None).await?.status.is_success() {
+        bail!("there is a server {} already; --replace writes it anew, with these settings and no others", args.name);
+    }
     let written = api.send(Method::PUT, &path(&args.name), Some(&server)).await?;
     print_warnings(&written);
     if args.no_ingest {
         output.print(&written, |written| println!("{} {}", cell(&written["result"]), args.name));
         return Ok(());
     }
-    let done = api.send(Method::POST, &format!("{}/ingest", path(&args.name)), None).await?;
+    let done = api.send(Method::POST, &format!("{}/ingest", path(&args.name)), None).await.with_context(|| {
+        format!(
+            "the server {0} was written, and its tools were not taken over; `toolcrib mcp ingest {0}` tries again, \
+             `toolcrib mcp rm {0}` deletes it",
+            args.name
+        )
+    })?;
     output.print(&done, print_ingestion);
     Ok(())
 }
@@ -284,7 +300,12 @@ fn print_ingestion(done: &Value) {
         }
     }
     if let Some(mark) = done["mark"].as_str() {
-        println!("  mark {mark}: `toolcrib mcp accept {} --mark {mark}` takes exactly these", cell(&done["server"]));
+        let server = cell(&done["server"]);
+        if done["dry_run"] == json!(true) {
+            println!("  `toolcrib mcp ingest {server}` lets these wait, under the mark {mark}");
+        } else {
+            println!("  mark {mark}: `toolcrib mcp accept {server} --mark {mark}` takes exactly these");
+        }
     }
     for tool in done["review"].as_array().into_iter().flatten() {
         println!("  review {}: it changed while an agent may use it", cell(tool));
