@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from fastmcp import Client as FastMcpClient
 from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.exceptions import ToolError
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -122,6 +123,11 @@ def test_fastmcps_client(toolcrib, shop):
             assert "constructs__tree" in [tool.name for tool in await client.list_tools()]
             done = await client.call_tool("constructs__pair", {"point": [1, 2]})
             assert done.structured_content["point"] == [1.0, 2.0]
+            with pytest.raises(ToolError, match="fails on purpose"):
+                await client.call_tool("constructs__fails", {})
+            with pytest.raises(Exception):
+                await client.call_tool("constructs__slow", {"seconds": 20}, timeout=0.4)
+            assert (await client.call_tool("constructs__bounded", {"n": 6})).structured_content["n"] == 6
 
     asyncio.run(asyncio.wait_for(run(), 60))
 
@@ -138,6 +144,10 @@ def test_mcp_inspectors_command_line(toolcrib, shop, tmp_path):
     assert "constructs__shape" in listed.stdout
     called = inspect("--method", "tools/call", "--tool-name", "constructs__nullable", "--tool-arg", "a=4")
     assert called.returncode == 0 and '\\"a\\":4' in called.stdout.replace(" ", ""), called.stdout + called.stderr
+    failed = inspect("--method", "tools/call", "--tool-name", "constructs__fails")
+    assert "this tool fails on purpose" in failed.stdout + failed.stderr
+    unknown = inspect("--method", "tools/call", "--tool-name", "no_such_tool")
+    assert unknown.returncode != 0, unknown.stdout
     strict = inspect("--method", "tools/list", "--strict")
     keep("inspector-strict.txt", strict.stderr)
     assert strict.returncode == 0, strict.stderr
