@@ -63,6 +63,17 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, ApiError> {
     }
 }
 
+/// Gives a row the name of its address, where the body names none; another name is a mistake.
+pub(crate) fn name_after_path(body: &mut Value, path: &str) -> Result<(), ApiError> {
+    let Some(map) = body.as_object_mut() else { return Ok(()) };
+    match map.entry("name").or_insert_with(|| path.into()) {
+        Value::String(name) if name != path => {
+            Err(ApiError::NameMismatch { body: name.clone(), path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The keys of a request body, which is an object.
 pub(crate) struct Keys(Map<String, Value>);
 

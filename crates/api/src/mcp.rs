@@ -14,6 +14,7 @@
 //! | `client.rs` | progress, logs and questions of a running tool |
 //! | `questions.rs` | questions that wait for a reply on another request |
 //! | `request_state.rs` | what a client hands back with its answers, signed |
+//! | `parts.rs` | what all requests of a process share |
 //! | `subscriptions.rs` | streams that tell that the tools changed |
 
 mod address;
@@ -21,6 +22,7 @@ mod calls;
 mod client;
 mod current;
 mod legacy;
+mod parts;
 mod questions;
 mod request_state;
 mod rpc;
@@ -29,5 +31,3 @@ mod tools;
 
 pub(crate) use self::address::*;
 pub(crate) use self::parts::McpParts;
-
-mod parts;

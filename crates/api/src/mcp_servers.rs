@@ -11,7 +11,7 @@ use toolcrib_store::{Expect, McpServerRow, Revision};
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
-use crate::body::JsonBody;
+use crate::body::{JsonBody, name_after_path};
 use crate::extract::Path;
 use crate::ingestion::{self, ServerState};
 use crate::problem::{ApiError, ProblemBody};
@@ -120,13 +120,8 @@ pub(crate) async fn write(
 ) -> Result<Response, ApiError> {
     principal.may(Access::WriteCatalog)?;
     let expect = expectation(&headers)?;
-    if let Some(map) = body.as_object_mut() {
-        map.entry("name").or_insert_with(|| name.as_str().into());
-    }
+    name_after_path(&mut body, &name)?;
     let server = McpServer::from_value(&body).map_err(ApiError::Definition)?;
-    if server.name != name {
-        return Err(ApiError::NameMismatch { body: server.name, path: name });
-    }
     let (status, written) = put(&state, &server, expect, &principal.name).await?;
     Ok((status, etag(Revision(written.revision)), Json(written)).into_response())
 }

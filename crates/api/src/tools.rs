@@ -12,7 +12,7 @@ use toolcrib_registry::Entry;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
-use crate::body::JsonBody;
+use crate::body::{JsonBody, name_after_path};
 use crate::extract::{Path, Query};
 use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
@@ -182,13 +182,8 @@ pub(crate) async fn write(
 ) -> Result<Response, ApiError> {
     principal.may(Access::WriteCatalog)?;
     let expect = expectation(&headers)?;
-    if let Some(map) = body.as_object_mut() {
-        map.entry("name").or_insert_with(|| name.as_str().into());
-    }
+    name_after_path(&mut body, &name)?;
     let definition = Definition::from_value(&body).map_err(ApiError::Definition)?;
-    if definition.name.as_str() != name {
-        return Err(ApiError::NameMismatch { body: definition.name.to_string(), path: name });
-    }
     let written = state.registry().put_tool(&definition, expect, &principal.name).await?;
     let (status, result) = write_result(written.kind);
     let warnings = warnings_for(&state, &definition);

@@ -1,4 +1,4 @@
-//! How a call is made, as a trait: HTTP today, other protocols beside it.
+//! How a call is made, as a trait: over plain HTTP (`http.rs`) or over MCP (`mcp.rs`).
 
 use std::borrow::Cow;
 use std::time::Duration;

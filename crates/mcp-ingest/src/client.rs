@@ -1,5 +1,6 @@
 //! The MCP client: sessions that are shared, made again once when lost, and forgotten when too many.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -171,14 +172,18 @@ impl McpClient {
     }
 
     /// The endpoint with the token that was obtained for it, when it has no credentials of its own.
-    async fn with_token(&self, endpoint: &Endpoint) -> Endpoint {
-        let mut endpoint = endpoint.clone();
-        if !endpoint.headers.contains_key(AUTHORIZATION)
-            && let Some(token) = self.0.tokens.lock().await.get(&endpoint.target.uri().to_string())
-        {
-            endpoint.headers.insert(AUTHORIZATION, token.clone());
+    async fn with_token<'a>(&self, endpoint: &'a Endpoint) -> Cow<'a, Endpoint> {
+        if self.0.authorizer.is_none() || endpoint.headers.contains_key(AUTHORIZATION) {
+            return Cow::Borrowed(endpoint);
         }
-        endpoint
+        match self.0.tokens.lock().await.get(&endpoint.target.uri().to_string()) {
+            None => Cow::Borrowed(endpoint),
+            Some(token) => {
+                let mut endpoint = endpoint.clone();
+                endpoint.headers.insert(AUTHORIZATION, token.clone());
+                Cow::Owned(endpoint)
+            }
+        }
     }
 
     async fn request_with(&self, endpoint: &Endpoint, request: &McpRequest<'_>) -> Result<McpResult, McpFailure> {
@@ -186,11 +191,11 @@ impl McpClient {
         let (mode, deadline, progress) = (*mode, *deadline, *progress);
         let mut sends = 0;
         loop {
-            let (slot, session) = self.session(endpoint, deadline).await?;
+            let (mut slot, mut session) = self.session(endpoint, deadline).await?;
             if mode == Mode::Once && !self.is_trusted(&slot, &session, endpoint, deadline).await {
                 self.forget(&slot, &session).await;
+                (slot, session) = self.session(endpoint, deadline).await?;
             }
-            let (slot, session) = self.session(endpoint, deadline).await?;
             slot.touch();
             sends += 1;
             let sent = match &session {

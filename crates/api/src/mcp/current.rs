@@ -9,7 +9,7 @@ use toolcrib_registry::LogLevel;
 
 use super::address::Caller;
 use super::calls::{Call, Era};
-use super::rpc::{RpcError, accepted, is_id, json_response};
+use super::rpc::{RpcError, accepted, is_id, json_response, take_params};
 use super::subscriptions;
 use crate::state::ApiState;
 
@@ -47,10 +47,9 @@ pub(super) async fn answer(
     if !is_id(&id) {
         return RpcError::request("an id is a number, or a string of at most 256 bytes").response(&Value::Null);
     }
-    let params = match message.shift_remove("params") {
-        Some(Value::Object(params)) => params,
-        None | Some(Value::Null) => Map::new(),
-        Some(_) => return RpcError::params("params is an object").response(&id),
+    let params = match take_params(&mut message) {
+        Ok(params) => params,
+        Err(error) => return error.response(&id),
     };
     if let Err(error) = check(headers, &method, &params) {
         return error.response(&id);

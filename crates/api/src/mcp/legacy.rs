@@ -10,7 +10,7 @@ use super::address::Caller;
 use super::calls::{Call, Era};
 use super::current::server_info;
 use super::parts::Running;
-use super::rpc::{RpcError, accepted, is_id, json_response, result};
+use super::rpc::{RpcError, accepted, is_id, json_response, result, take_params};
 use crate::state::ApiState;
 
 /// The versions that are spoken, newest first.
@@ -29,10 +29,9 @@ pub(super) async fn answer(
         state.mcp_parts.questions.answer(&caller.key, &Value::Object(message));
         return accepted();
     };
-    let params = match message.shift_remove("params") {
-        Some(Value::Object(params)) => params,
-        None | Some(Value::Null) => Map::new(),
-        Some(_) => return RpcError::params("params is an object").response(&id),
+    let params = match take_params(&mut message) {
+        Ok(params) => params,
+        Err(error) => return error.response(&id),
     };
     if let Some(version) = headers.get("mcp-protocol-version").filter(|_| method != "initialize") {
         let known = version.to_str().is_ok_and(|version| VERSIONS.contains(&version));

@@ -67,6 +67,15 @@ impl RpcError {
     }
 }
 
+/// Takes the parameters out of a message: an object, which may be left out.
+pub(super) fn take_params(message: &mut Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
+    match message.shift_remove("params") {
+        Some(Value::Object(params)) => Ok(params),
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(_) => Err(RpcError::params("params is an object")),
+    }
+}
+
 /// Whether a value can be the id of a request.
 pub(super) fn is_id(id: &Value) -> bool {
     match id {
