@@ -183,6 +183,7 @@ pub(crate) async fn import(
         let known = state.registry().store().mcp_server(&server.name).await?;
         let server = match known.map(|row| server_of(&row)) {
             Some(Ok(known)) => McpServer {
+                prefix: known.prefix,
                 hold: known.hold,
                 trust_annotations: known.trust_annotations,
                 timeout: known.timeout,

@@ -186,7 +186,7 @@ fn definition_of(
     }
     let name = match row {
         Some(row) => row.name.to_string(),
-        None => row_name(&server.name, original, names, taken)?,
+        None => row_name(&server.prefix(), original, names, taken)?,
     };
     names.insert(name.clone());
     let description = description_of(&tool, original, server, report);
@@ -235,10 +235,13 @@ fn description_of(tool: &Value, original: &str, server: &McpServer, report: &mut
     clean[..clean.floor_char_boundary(MAX_DESCRIPTION)].to_owned()
 }
 
-/// `<server>__<tool>` in the alphabet of names. A name that is taken, or too long, ends in a number of its
+/// `<prefix><tool>` in the alphabet of names. A name that is taken, or too long, ends in a number of its
 /// own that is always the same for the same tool.
-fn row_name(server: &str, tool: &str, names: &HashSet<String>, taken: &dyn Fn(&str) -> bool) -> Result<String, String> {
-    let base = format!("{}__{}", snake(server), snake(tool));
+fn row_name(prefix: &str, tool: &str, names: &HashSet<String>, taken: &dyn Fn(&str) -> bool) -> Result<String, String> {
+    let mut base = format!("{prefix}{}", snake(tool));
+    if !base.starts_with(|ch: char| ch.is_ascii_lowercase()) {
+        base.insert_str(0, "tool_");
+    }
     let free = |name: &str| !names.contains(name) && !taken(name);
     if base.len() <= MAX_NAME && free(&base) {
         return Ok(base);

@@ -6,15 +6,18 @@ use toolcrib_definition::{Definition, Problem, ProblemCode, Problems};
 
 use crate::endpoint::Transport;
 
-/// The longest name of a server, in bytes: it begins the name of each of its tools.
+/// The longest name of a server, and the longest prefix, in bytes: it begins the names of its tools.
 pub const MAX_SERVER_NAME: usize = 32;
 
 /// An MCP server whose tools are adopted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpServer {
-    /// The name, which begins the names of its tools.
+    /// The name, which begins the names of its tools unless `prefix` is set.
     pub name: String,
+    /// What begins the names of new tools instead of `<name>__`; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
     /// Where it is.
     pub url: String,
     /// `http` or `sse`.
@@ -85,6 +88,13 @@ impl McpServer {
             );
             return Err(one("/name", message));
         }
+        if let Some(prefix) = server.prefix.as_deref().filter(|prefix| !is_prefix(prefix)) {
+            let message = format!(
+                "{prefix:?} can't begin names of tools: a lower-case letter, then a-z, 0-9 and _, at most \
+                 {MAX_SERVER_NAME}; or nothing, for the names as the server has them"
+            );
+            return Err(one("/prefix", message));
+        }
         let ours = |name: &&String| {
             let name = name.to_ascii_lowercase();
             matches!(name.as_str(), "accept" | "content-type" | "last-event-id") || name.starts_with("mcp-")
@@ -112,6 +122,11 @@ impl McpServer {
     /// The stored form.
     pub fn to_json(&self) -> Value {
         json!(self)
+    }
+
+    /// What begins the names of its new tools.
+    pub fn prefix(&self) -> String {
+        self.prefix.clone().unwrap_or_else(|| format!("{}__", self.name.replace('-', "_")))
     }
 
     /// The group of its tools.
@@ -173,6 +188,11 @@ impl McpServer {
         put("mcp", Value::Object(mcp));
         Value::Object(out)
     }
+}
+
+/// Whether names of tools can begin with a text.
+fn is_prefix(text: &str) -> bool {
+    text.is_empty() || (is_server_name(text) && !text.contains('-'))
 }
 
 /// Whether a text can be the name of a server.

@@ -414,3 +414,25 @@ fn bad_tools_are_reported_and_hide_no_others() {
     let again = toolcrib_mcp_ingest::plan(&server, &listed, &rows, &taken);
     assert_eq!(again.writes.len(), 0, "{:?}", again.writes.first());
 }
+
+#[test]
+fn a_server_may_choose_what_begins_the_names_of_its_tools() {
+    let server = |prefix: Value| {
+        McpServer::from_value(&json!({ "name": "my-crm", "url": "https://crm.example.com/mcp", "prefix": prefix }))
+    };
+    let tool = |name: &str| json!({ "name": name, "description": "D", "inputSchema": { "type": "object" } });
+    let listed = [tool("findCustomer"), tool("2fa"), tool("refund")];
+    let taken = |name: &str| name == "refund";
+    let names = |prefix: Value| {
+        let plan = plan(&server(prefix).unwrap(), &listed, &[], &taken);
+        plan.writes.iter().map(|(definition, _)| definition.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Value::Null), ["my_crm__find_customer", "my_crm__2fa", "my_crm__refund"]);
+    assert_eq!(names(json!("crm_")), ["crm_find_customer", "crm_2fa", "crm_refund"]);
+    // Without a prefix a name begins with a letter all the same, and takes nobody else's.
+    assert_eq!(names(json!("")), ["find_customer", "tool_2fa", "refund_32eb045f"]);
+    for wrong in ["Crm", "1_", "a-b", &"x".repeat(33)] {
+        let problems = server(json!(wrong)).unwrap_err();
+        assert_eq!(problems.iter().next().unwrap().pointer, "/prefix", "{wrong}");
+    }
+}

@@ -88,6 +88,9 @@ pub(crate) struct AddArgs {
     /// A header of every request, such as "Authorization: Bearer {{secret.github}}"
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
+    /// What begins the names of its tools instead of NAME__; an empty text takes their own names
+    #[arg(long)]
+    prefix: Option<String>,
     /// Let changes wait until somebody accepts them
     #[arg(long)]
     hold: bool,
@@ -207,10 +210,13 @@ async fn add(args: AddArgs, api: &Connection, output: Output) -> anyhow::Result<
         let Some((name, value)) = header.split_once(':') else { bail!("--header {header:?} is no \"NAME: VALUE\"") };
         headers.insert(name.trim().to_owned(), value.trim().into());
     }
-    let server = json!({
+    let mut server = json!({
         "name": args.name, "url": args.url, "transport": args.transport, "headers": headers, "hold": args.hold,
         "trust_annotations": args.trust_annotations, "timeout": args.timeout,
     });
+    if let Some(prefix) = &args.prefix {
+        server["prefix"] = prefix.as_str().into();
+    }
     if !args.replace && api.ask(Method::GET, &path(&args.name), None).await?.status.is_success() {
         bail!("there is a server {} already; --replace writes it anew, with these settings and no others", args.name);
     }
