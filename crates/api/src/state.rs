@@ -9,6 +9,7 @@ use toolcrib_definition::Secrets;
 use toolcrib_executor::Executor;
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
+use toolcrib_store::Change;
 
 use crate::ingestion::Looks;
 use crate::mcp::McpParts;
@@ -87,9 +88,11 @@ impl ApiState {
     pub async fn follow_changes(self, every: std::time::Duration) {
         let events = self.executor.events().clone();
         let mut known = self.registry().snapshot().revision();
+        let mut changes = self.registry().store().changes().listen();
         loop {
             tokio::select! {
                 () = self.shutdown.cancelled() => return,
+                () = changes.next(Change::Catalog) => {}
                 () = tokio::time::sleep(every) => {}
             }
             if let Err(error) = self.registry().refresh().await {

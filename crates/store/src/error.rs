@@ -1,6 +1,7 @@
 //! What can go wrong with the rows.
 
 use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgDatabaseError;
 
 /// A read or write that failed; nothing of a failed write is kept.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +28,7 @@ pub enum StoreError {
     /// Another process holds the database, or all connections are in use, for longer than we wait.
     #[error("the database is busy, or locked by another process; try again. Nothing of a write was kept")]
     Busy,
-    /// The file is damaged.
+    /// The database is damaged.
     #[error("the database is damaged; restore it from a backup")]
     Corrupt,
     /// The database can't be opened or read.
@@ -54,7 +55,7 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The file was written by a newer version, or a migration failed.
+    /// The database was written by a newer version, or a migration failed.
     #[error("the database can't be migrated: {reason}")]
     Migration {
         /// Why.
@@ -66,8 +67,11 @@ pub enum StoreError {
 pub const STORE_CODES: &[(&str, &str)] = &[
     ("store.stale_revision", "Somebody else wrote first; read the new state, then write again."),
     ("store.full", "The disk is full. Nothing of the write was kept."),
-    ("store.busy", "Another process holds the database. Nothing of the write was kept."),
-    ("store.corrupt", "The database file is damaged."),
+    (
+        "store.busy",
+        "Another process holds the database, or all its connections are in use. Nothing of the write was kept.",
+    ),
+    ("store.corrupt", "The database is damaged."),
     ("store.unavailable", "The database can't be opened or read."),
     ("store.refused", "The database does not take a row or a statement; the log says why."),
     ("store.bad_row", "A stored row can't be read; doctor names it."),
@@ -113,17 +117,30 @@ impl StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        let code = error.as_database_error().and_then(|error| error.code());
+        let refused = |error: &sqlx::Error| StoreError::Refused { reason: error.to_string() };
+        let unavailable = |error: &sqlx::Error| StoreError::Unavailable { reason: error.to_string() };
+        let database = error.as_database_error();
+        let code = database.and_then(|error| error.code()).unwrap_or_default();
+        if database.is_some_and(|error| error.try_downcast_ref::<PgDatabaseError>().is_some()) {
+            // SQLSTATE, by its classes (PostgreSQL, appendix A).
+            return match &*code {
+                "53100" => StoreError::Full,
+                // A deadlock, a serialization failure, a lock that is held, too many connections.
+                "40001" | "40P01" | "55P03" | "53300" => StoreError::Busy,
+                "XX001" | "XX002" => StoreError::Corrupt,
+                code if ["22", "23", "25", "42", "54"].iter().any(|class| code.starts_with(class)) => refused(&error),
+                _ => unavailable(&error),
+            };
+        }
         // The primary result code of SQLite is the low byte of the extended one.
-        let primary = code.and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
-        match primary {
+        match code.parse::<u32>().ok().map(|code| code & 0xff) {
             Some(5 | 6) => StoreError::Busy,
             Some(11 | 26) => StoreError::Corrupt,
             Some(13) => StoreError::Full,
             // A statement, a size, a constraint or a type that will not be any better a moment later.
-            Some(1 | 18 | 19 | 20 | 25) => StoreError::Refused { reason: error.to_string() },
+            Some(1 | 18 | 19 | 20 | 25) => refused(&error),
             _ if matches!(error, sqlx::Error::PoolTimedOut) => StoreError::Busy,
-            _ => StoreError::Unavailable { reason: error.to_string() },
+            _ => unavailable(&error),
         }
     }
 }

@@ -1,58 +1,24 @@
 //! The ids that a session may cite.
 
+use async_trait::async_trait;
+
 use crate::error::StoreError;
-use crate::pool::Store;
 
 /// How many ids a session keeps; the oldest go.
 pub const MAX_EVIDENCE: i64 = 1_000;
 
-impl Store {
+/// The ids that a session may cite.
+#[async_trait]
+pub trait Evidence: Send + Sync {
     /// Records ids that a tool's result showed in a session.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    pub async fn record_evidence(
-        &self,
-        session: &str,
-        agent: &str,
-        kind: &str,
-        ids: &[String],
-    ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        let now = self.clock.now_ms();
-        for id in ids {
-            sqlx::query(
-                "INSERT INTO evidence (session, kind, evidence_id, agent, seen_at) VALUES ($1, $2, $3, $4, $5) \
-                 ON CONFLICT (session, kind, evidence_id) DO UPDATE SET agent = excluded.agent, \
-                 seen_at = excluded.seen_at",
-            )
-            .bind(session)
-            .bind(kind)
-            .bind(id)
-            .bind(agent)
-            .bind(now)
-            .execute(&mut *tx)
-            .await?;
-        }
-        sqlx::query(
-            "DELETE FROM evidence WHERE session = $1 AND (kind, evidence_id) NOT IN \
-             (SELECT kind, evidence_id FROM evidence WHERE session = $1 ORDER BY seen_at DESC, kind, evidence_id LIMIT $2)",
-        )
-        .bind(session)
-        .bind(MAX_EVIDENCE)
-        .execute(&mut *tx)
-        .await?;
-        tx.commit().await?;
-        Ok(())
-    }
+    async fn record_evidence(&self, session: &str, agent: &str, kind: &str, ids: &[String]) -> Result<(), StoreError>;
 
     /// The ids of a session, as kind, id and the agent that saw it last, newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    pub async fn evidence(&self, session: &str) -> Result<Vec<(String, String, String)>, StoreError> {
-        let sql = "SELECT kind, evidence_id, agent FROM evidence WHERE session = $1 \
-                   ORDER BY seen_at DESC, kind, evidence_id";
-        Ok(sqlx::query_as(sql).bind(session).fetch_all(self.readers()).await?)
-    }
+    async fn evidence(&self, session: &str) -> Result<Vec<(String, String, String)>, StoreError>;
 }

@@ -1,4 +1,5 @@
-//! Rows: tools and their versions, agents, MCP servers, tokens, traces and cited ids, in one SQLite file.
+//! Rows: tools and their versions, agents, MCP servers, tokens, traces and cited ids, in one SQLite file or
+//! in a Postgres database that several replicas share.
 //!
 //! Every write is one transaction. A write to the catalog raises its revision in the same
 //! transaction and stamps the rows it touched, so another process reads only what changed.
@@ -22,25 +23,32 @@
 //! # }
 //! ```
 
+#![expect(clippy::duplicate_mod, reason = "the statements stand once and are compiled for each database")]
+
 mod agents;
+mod changes;
 mod clock;
 mod error;
 mod evidence;
 mod mcp_servers;
 mod migrations;
-mod pool;
+mod postgres;
 mod revision;
+mod sqlite;
+mod store;
+mod text;
 mod tokens;
 mod tools;
 mod traces;
 
-pub use agents::AgentRow;
+pub use agents::{AgentRow, Agents};
+pub use changes::{Change, ChangeListener, Changes};
 pub use clock::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
 pub use error::{STORE_CODES, StoreError};
-pub use evidence::MAX_EVIDENCE;
-pub use mcp_servers::McpServerRow;
-pub use pool::{Location, Store};
+pub use evidence::{Evidence, MAX_EVIDENCE};
+pub use mcp_servers::{McpServerRow, McpServers};
 pub use revision::{Expect, Page, Revision, WriteKind, Written};
-pub use tokens::{NewToken, Role, TokenRow, token_hash};
-pub use tools::{KEPT_VERSIONS, ToolRow, VersionRow};
-pub use traces::{Retention, TraceFilter, TraceRow};
+pub use store::{Location, Rows, Store};
+pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
+pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
+pub use traces::{Retention, TraceFilter, TraceRow, Traces};

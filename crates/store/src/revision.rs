@@ -1,8 +1,5 @@
 //! What all aggregates share: revisions, expectations, pages.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, Sqlite, Transaction};
-
 use crate::error::StoreError;
 
 /// The number of a write to the catalog; it only grows.
@@ -79,26 +76,4 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Give this to get the next part; none at the end.
     pub next: Option<String>,
-}
-
-/// Reads a row of any shape. SQLite keeps any value in any column, so each row is read for itself: one
-/// that can't be read is an error of its own and hides no other.
-pub(crate) fn read_row<T: for<'r> FromRow<'r, SqliteRow>>(
-    row: &SqliteRow,
-    table: &'static str,
-) -> Result<T, StoreError> {
-    T::from_row(row).map_err(|error| StoreError::BadRow {
-        table,
-        column: "row",
-        key: row.try_get::<String, _>(0).unwrap_or_else(|_| "unreadable".to_owned()),
-        reason: error.to_string(),
-    })
-}
-
-/// Raises the catalog's revision inside a transaction.
-pub(crate) async fn next_revision(tx: &mut Transaction<'_, Sqlite>) -> Result<Revision, StoreError> {
-    let revision = sqlx::query_scalar("UPDATE catalog SET revision = revision + 1 WHERE id = 1 RETURNING revision")
-        .fetch_one(&mut **tx)
-        .await?;
-    Ok(Revision(revision))
 }

@@ -31,6 +31,9 @@ struct Global {
     /// The SQLite file, over the configuration
     #[arg(long, global = true, value_name = "FILE")]
     db: Option<PathBuf>,
+    /// The database, over the configuration: postgres://user:password@host/database, or sqlite:FILE
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "db")]
+    database_url: Option<String>,
     /// A server to talk to; without one, commands work on the database file in this process
     #[arg(long, global = true, env = "TOOLCRIB_SERVER", value_name = "URL")]
     server: Option<String>,
@@ -114,8 +117,9 @@ impl Cli {
             Command::Config(command) => command.run(&global.load(bind)?, output),
             Command::Migrate => {
                 let config = global.load(bind)?.config;
-                Connection::local(&config, &global.location(&config)).await?.close().await;
-                println!("{} is up to date", config.store.path.display());
+                let location = config.location();
+                Connection::local(&config, &location).await?.close().await;
+                println!("{} is up to date", location.shown());
                 Ok(())
             }
             Command::Tools(tools::ToolsCommand::Validate(args)) => {
@@ -129,14 +133,16 @@ impl Cli {
             command => {
                 let config = global.load(bind)?.config;
                 let makes_it = matches!(&command, Command::Tokens(_));
-                if global.server.as_ref().is_none_or(String::is_empty) && !makes_it && !config.store.path.is_file() {
+                let location = config.location();
+                let missing = matches!(&location, Location::File(path) if !path.is_file());
+                if global.server.as_ref().is_none_or(String::is_empty) && !makes_it && missing {
                     bail!(
                         "there is no database at {}; name one with --db, make one with `toolcrib migrate`, or name a server \
                          with --server",
-                        config.store.path.display()
+                        location.shown()
                     );
                 }
-                let connection = global.connect(&config, &global.location(&config)).await?;
+                let connection = global.connect(&config, &location).await?;
                 let done = match command {
                     Command::Doctor => doctor::run(&connection, output).await,
                     Command::Tools(command) => command.run(&connection, output).await,
@@ -169,11 +175,8 @@ impl Global {
         for name in config::unknown_variables() {
             eprintln!("warning: {name} is no setting; is it a typo? docs/reference/configuration.md lists all");
         }
-        config::load(self.config.as_deref(), &Overrides { bind, database: self.db.clone() })
-    }
-
-    fn location(&self, config: &Config) -> Location {
-        Location::File(config.store.path.clone())
+        let overrides = Overrides { bind, database: self.db.clone(), database_url: self.database_url.clone() };
+        config::load(self.config.as_deref(), &overrides)
     }
 
     async fn connect(&self, config: &Config, location: &Location) -> anyhow::Result<Connection> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib_egress::Limits;
 
 pub use self::layers::{DEFAULT_FILE, Loaded, Overrides, load, unknown_variables};
-pub use self::values::{Flag, List};
+pub use self::values::{DatabaseUrl, Flag, List};
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
@@ -62,6 +62,8 @@ pub struct ServerConfig {
 pub struct StoreConfig {
     /// The SQLite file, made when it is not there.
     pub path: PathBuf,
+    /// The database instead of `path`: `postgres://user:password@host/database`, or `sqlite:FILE`.
+    pub url: Option<DatabaseUrl>,
     /// How often changes of other processes are looked for, in ms.
     pub poll: u64,
 }
@@ -152,7 +154,7 @@ impl Default for ServerConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { path: PathBuf::from("toolcrib.db"), poll: 500 }
+        Self { path: PathBuf::from("toolcrib.db"), url: None, poll: 500 }
     }
 }
 

@@ -27,6 +27,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("server.drain", "How long calls in flight may take to end after shutdown began, in seconds."),
     ("server.max_connections", "Connections at the same time; more wait."),
     ("store.path", "The SQLite file, made when it is not there."),
+    (
+        "store.url",
+        "The database instead of path: postgres://user:password@host/database, or sqlite:FILE. Also --database-url.",
+    ),
     ("store.poll", "How often changes of other processes are looked for, in ms."),
     ("egress.hosts", "When set, only these hosts: exact, or *.example.com. Also TOOLCRIB_EGRESS_HOSTS."),
     ("egress.deny_hosts", "Hosts that are never called."),

@@ -117,8 +117,7 @@ impl Bound {
 
 /// Serves with the configuration until a signal.
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
-    let location = Location::File(config.store.path.clone());
-    let bound = bind(config, &location, config.bind_address()?).await?;
+    let bound = bind(config, &config.location(), config.bind_address()?).await?;
     println!("toolcrib listens on {}://{}", bound.scheme, bound.address);
     if let Some(token) = &bound.first_token {
         println!("\nThe first admin token, shown this once:\n\n  {token}\n");

@@ -19,8 +19,10 @@ pub const DEFAULT_FILE: &str = "toolcrib.toml";
 pub struct Overrides {
     /// `server.bind`.
     pub bind: Option<String>,
-    /// `store.path`.
+    /// `store.path`; it stands before a `store.url` that comes from elsewhere.
     pub database: Option<PathBuf>,
+    /// `store.url`.
+    pub database_url: Option<String>,
 }
 
 /// A configuration with where each value came from.
@@ -64,6 +66,10 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> anyhow::Result<Loaded
     }
     if let Some(path) = &overrides.database {
         figment = figment.merge(flag("store.path", &path.to_string_lossy()));
+        figment = figment.merge(Named("flag", Serialized::default("store.url", None::<String>)));
+    }
+    if let Some(url) = &overrides.database_url {
+        figment = figment.merge(flag("store.url", url));
     }
     if let Err(error) = figment.extract::<serde_json::Map<String, serde_json::Value>>() {
         // A file that can't be read at all would otherwise be said once for every section.

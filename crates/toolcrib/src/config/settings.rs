@@ -8,9 +8,9 @@ use toolcrib_api::ServerSettings;
 use toolcrib_definition::PathParam;
 use toolcrib_egress::{Limits, Policy, TrustRoots};
 use toolcrib_executor::RecorderSettings;
-use toolcrib_store::Retention;
+use toolcrib_store::{Location, Retention};
 
-use super::{Config, List};
+use super::{Config, DatabaseUrl, List};
 
 impl Config {
     pub(super) fn problems(&self) -> Vec<String> {
@@ -69,6 +69,14 @@ impl Config {
             "server.bind {address} is not loopback, and tokens would cross the network in the clear: set server.tls_cert \
              and server.tls_key, or server.allow_plain_http = true when a proxy in front does TLS"
         )
+    }
+
+    /// Where the database is.
+    pub fn location(&self) -> Location {
+        match &self.store.url {
+            Some(DatabaseUrl(location)) => location.clone(),
+            None => Location::File(self.store.path.clone()),
+        }
     }
 
     /// The egress policy.

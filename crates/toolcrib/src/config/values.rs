@@ -1,6 +1,7 @@
 //! Values that people write in more than one way.
 
 use serde::{Deserialize, Serialize};
+use toolcrib_store::Location;
 
 /// A switch: true, false, 1, 0, yes, no, on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -15,6 +16,28 @@ impl<'de> Deserialize<'de> for Flag {
             "false" | "0" | "no" | "off" | "" => Ok(Flag(false)),
             other => Err(serde::de::Error::custom(format!("{other:?} is no switch: write true or false"))),
         }
+    }
+}
+
+/// Where a database is. It is shown without its password.
+#[derive(Clone)]
+pub struct DatabaseUrl(pub Location);
+
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.shown())
+    }
+}
+
+impl Serialize for DatabaseUrl {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.shown())
+    }
+}
+
+impl<'de> Deserialize<'de> for DatabaseUrl {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(serde::de::Error::custom)
     }
 }
 

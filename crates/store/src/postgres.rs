@@ -1,0 +1,156 @@
+//! The rows in Postgres: its connections, and what it does in its own way.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use sqlx::{Postgres, Row as _, Transaction};
+use tokio::task::JoinHandle;
+
+use crate::changes::{Change, Changes};
+use crate::clock::{Clock, Randomness};
+use crate::error::StoreError;
+use crate::migrations;
+use crate::revision::Revision;
+use crate::store::Rows;
+
+// The statements stand once and are compiled for each database.
+#[path = "sql/agents.rs"]
+mod agents;
+#[path = "sql/evidence.rs"]
+mod evidence;
+#[path = "sql/mcp_servers.rs"]
+mod mcp_servers;
+#[path = "sql/revision.rs"]
+mod revision;
+#[path = "sql/tokens.rs"]
+mod tokens;
+#[path = "sql/tools.rs"]
+mod tools;
+#[path = "sql/traces.rs"]
+mod traces;
+
+/// How long a connection is waited for before a request is refused.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECTIONS: u32 = 10;
+/// The channel of NOTIFY, whose payload is the word of a [`Change`].
+const CHANNEL: &str = "toolcrib";
+/// How long a broken connection that listens is left alone.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+type Driver = Postgres;
+type Row = sqlx::postgres::PgRow;
+type Tx = Transaction<'static, Postgres>;
+
+/// A Postgres database, which several replicas may share.
+pub(crate) struct Database {
+    pool: PgPool,
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    changes: Changes,
+    listening: JoinHandle<()>,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl Database {
+    pub(crate) async fn open(
+        url: &str,
+        clock: Arc<dyn Clock>,
+        randomness: Arc<dyn Randomness>,
+    ) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)?.application_name("toolcrib").options([("client_min_messages", "warning")]);
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options.clone())
+            .await?;
+        migrations::postgres().run(&pool).await?;
+        let changes = Changes::default();
+        let listening = tokio::spawn(listen(options, changes.clone()));
+        Ok(Self { pool, clock, randomness, changes, listening })
+    }
+
+    fn readers(&self) -> &PgPool {
+        &self.pool
+    }
+
+    async fn write(&self) -> Result<Tx, StoreError> {
+        Ok(self.pool.begin().await?)
+    }
+
+    /// Begins a transaction that writes to the catalog. It is alone from its start, as on SQLite: what it
+    /// reads of the catalog holds until it commits.
+    async fn write_catalog(&self) -> Result<Tx, StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query("SELECT revision FROM catalog WHERE id = 1 FOR UPDATE").execute(&mut *tx).await?;
+        Ok(tx)
+    }
+
+    /// Commits, and tells who waits for such a change here and in other replicas.
+    async fn commit(&self, mut tx: Tx, change: Change) -> Result<(), StoreError> {
+        sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(change.as_str()).execute(&mut *tx).await?;
+        tx.commit().await?;
+        self.changes.tell(change);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Rows for Database {
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        let sql = "SELECT revision FROM catalog WHERE id = 1";
+        Ok(Revision(sqlx::query_scalar(sql).fetch_one(self.readers()).await?))
+    }
+
+    async fn check_integrity(&self) -> Result<(), StoreError> {
+        self.revision().await.map(drop)
+    }
+
+    async fn limit_pages(&self, _pages: i64) -> Result<(), StoreError> {
+        Err(StoreError::Refused { reason: "a Postgres database has no such bound".to_owned() })
+    }
+
+    fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    async fn close(&self) {
+        self.listening.abort();
+        self.pool.close().await;
+    }
+}
+
+/// Tells what other replicas say. A connection that broke is made again; what was said meanwhile is found by
+/// those who look now and then.
+async fn listen(options: PgConnectOptions, changes: Changes) {
+    loop {
+        if let Err(error) = listen_once(options.clone(), &changes).await {
+            tracing::warn!(error = %error, "store.changes.listen failed; changes are found by looking");
+        }
+        tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}
+
+async fn listen_once(options: PgConnectOptions, changes: &Changes) -> Result<(), sqlx::Error> {
+    let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await?;
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.listen(CHANNEL).await?;
+    while let Some(notification) = listener.try_recv().await? {
+        if let Some(change) = Change::named(notification.payload()) {
+            changes.tell(change);
+        }
+    }
+    Ok(())
+}
+
+/// A text column.
+fn text_of(row: &Row, column: &str) -> Result<Option<String>, sqlx::Error> {
+    row.try_get(column)
+}
