@@ -52,6 +52,14 @@ pub enum EffectMode {
 }
 
 impl EffectMode {
+    /// Every mode.
+    pub const ALL: [EffectMode; 3] = [EffectMode::Transactional, EffectMode::AtMostOnce, EffectMode::Idempotent];
+
+    /// The mode with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
     /// The word in traces and annotations.
     pub fn as_str(self) -> &'static str {
         match self {

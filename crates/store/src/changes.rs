@@ -10,20 +10,23 @@ const KEPT: usize = 256;
 pub enum Change {
     /// Tools, agents, MCP servers or tokens.
     Catalog,
-    /// Calls in the ledger, or their approvals.
-    Ledger,
+    /// A call of the ledger may run now.
+    Ready,
+    /// A call of the ledger ended, or waits for a person.
+    Settled,
 }
 
 impl Change {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Change::Catalog => "catalog",
-            Change::Ledger => "ledger",
+            Change::Ready => "ready",
+            Change::Settled => "settled",
         }
     }
 
     pub(crate) fn named(word: &str) -> Option<Self> {
-        [Change::Catalog, Change::Ledger].into_iter().find(|change| change.as_str() == word)
+        [Change::Catalog, Change::Ready, Change::Settled].into_iter().find(|change| change.as_str() == word)
     }
 }
 

@@ -4,7 +4,7 @@ use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
 
 /// A read or write that failed; nothing of a failed write is kept.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else wrote first.
     #[error("{what} was changed by somebody else: it is at revision {actual}, not {expected}; read it again")]

@@ -26,15 +26,19 @@
 #![expect(clippy::duplicate_mod, reason = "the statements stand once and are compiled for each database")]
 
 mod agents;
+mod approvals;
 mod changes;
 mod clock;
+mod effect;
 mod error;
 mod evidence;
+mod ledger;
 mod mcp_servers;
 mod migrations;
 mod postgres;
 mod revision;
 mod sqlite;
+mod steps;
 mod store;
 mod text;
 mod tokens;
@@ -42,10 +46,16 @@ mod tools;
 mod traces;
 
 pub use agents::{AgentRow, Agents};
+pub use approvals::{Approval, ApprovalFilter, ApprovalKind, ApprovalState, Approvals, Decided, Decision};
 pub use changes::{Change, ChangeListener, Changes};
 pub use clock::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
+pub use effect::{EffectTransaction, SqlRow, SqlValue};
 pub use error::{STORE_CODES, StoreError};
 pub use evidence::{Evidence, MAX_EVIDENCE};
+pub use ledger::{
+    Ask, Lease, Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, NewCall, Overdue, Proposal,
+    Settlement, Step, Stepped, Verdict,
+};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use revision::{Expect, Page, Revision, WriteKind, Written};
 pub use store::{Location, Rows, Store};

@@ -12,6 +12,7 @@ macro_rules! migrations {
             (1, "catalog", include_str!(concat!("../../../migrations/", $folder, "/0001_catalog.sql"))),
             (2, "calls", include_str!(concat!("../../../migrations/", $folder, "/0002_calls.sql"))),
             (3, "mcp_servers", include_str!(concat!("../../../migrations/", $folder, "/0003_mcp_servers.sql"))),
+            (4, "ledger", include_str!(concat!("../../../migrations/", $folder, "/0004_ledger.sql"))),
         ]
     };
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
-use sqlx::{Postgres, Row as _, Transaction};
+use sqlx::{Postgres, Row as _, Transaction, TypeInfo as _, ValueRef as _};
 use tokio::task::JoinHandle;
 
 use crate::changes::{Change, Changes};
 use crate::clock::{Clock, Randomness};
+use crate::effect::SqlValue;
 use crate::error::StoreError;
 use crate::migrations;
 use crate::revision::Revision;
@@ -19,8 +20,16 @@ use crate::store::Rows;
 // The statements stand once and are compiled for each database.
 #[path = "sql/agents.rs"]
 mod agents;
+#[path = "sql/approvals.rs"]
+mod approvals;
+#[path = "sql/effect.rs"]
+mod effect;
 #[path = "sql/evidence.rs"]
 mod evidence;
+#[path = "sql/ledger.rs"]
+mod ledger;
+#[path = "sql/ledger_steps.rs"]
+mod ledger_steps;
 #[path = "sql/mcp_servers.rs"]
 mod mcp_servers;
 #[path = "sql/revision.rs"]
@@ -65,7 +74,8 @@ impl Database {
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)?.application_name("toolcrib").options([("client_min_messages", "warning")]);
+        let options =
+            PgConnectOptions::from_str(url)?.application_name("toolcrib").options([("client_min_messages", "warning")]);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -83,6 +93,11 @@ impl Database {
 
     async fn write(&self) -> Result<Tx, StoreError> {
         Ok(self.pool.begin().await?)
+    }
+
+    /// The time by which leases and approvals end, the same for all replicas.
+    async fn now(&self, tx: &mut Tx) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT now_ms()").fetch_one(&mut **tx).await?)
     }
 
     /// Begins a transaction that writes to the catalog. It is alone from its start, as on SQLite: what it
@@ -148,6 +163,31 @@ async fn listen_once(options: PgConnectOptions, changes: &Changes) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Rows that another replica is about to move are left to it.
+const SKIP_LOCKED: &str = "FOR UPDATE SKIP LOCKED";
+
+/// A column of any type that has a counterpart.
+fn sql_value(row: &Row, place: usize) -> Result<SqlValue, StoreError> {
+    let value = row.try_get_raw(place)?;
+    if value.is_null() {
+        return Ok(SqlValue::Null);
+    }
+    Ok(match value.type_info().name() {
+        "BOOL" => SqlValue::Integer(row.try_get::<bool, _>(place)?.into()),
+        "INT2" => SqlValue::Integer(row.try_get::<i16, _>(place)?.into()),
+        "INT4" => SqlValue::Integer(row.try_get::<i32, _>(place)?.into()),
+        "INT8" => SqlValue::Integer(row.try_get(place)?),
+        "FLOAT4" => SqlValue::Real(row.try_get::<f32, _>(place)?.into()),
+        "FLOAT8" => SqlValue::Real(row.try_get(place)?),
+        "BYTEA" => SqlValue::Blob(row.try_get(place)?),
+        "TEXT" | "VARCHAR" | "CHAR" | "NAME" => SqlValue::Text(row.try_get(place)?),
+        other => {
+            let reason = format!("a column of the type {other} can't be read; cast it, such as column::text");
+            return Err(StoreError::Refused { reason });
+        }
+    })
 }
 
 /// A text column.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction, TypeInfo as _, ValueRef as _};
 
 use crate::changes::{Change, Changes};
 use crate::clock::{Clock, Randomness};
+use crate::effect::SqlValue;
 use crate::error::StoreError;
 use crate::migrations;
 use crate::revision::Revision;
@@ -18,8 +19,16 @@ use crate::store::Rows;
 // The statements stand once and are compiled for each database.
 #[path = "sql/agents.rs"]
 mod agents;
+#[path = "sql/approvals.rs"]
+mod approvals;
+#[path = "sql/effect.rs"]
+mod effect;
 #[path = "sql/evidence.rs"]
 mod evidence;
+#[path = "sql/ledger.rs"]
+mod ledger;
+#[path = "sql/ledger_steps.rs"]
+mod ledger_steps;
 #[path = "sql/mcp_servers.rs"]
 mod mcp_servers;
 #[path = "sql/revision.rs"]
@@ -91,6 +100,11 @@ impl Database {
         }
     }
 
+    /// The time by which leases and approvals end: that of the one machine that has the file.
+    async fn now(&self, _tx: &mut Tx) -> Result<i64, StoreError> {
+        Ok(self.clock.now_ms())
+    }
+
     /// Begins a transaction that writes to the catalog. It is alone from its start.
     async fn write_catalog(&self) -> Result<Tx, StoreError> {
         self.write().await
@@ -147,6 +161,23 @@ async fn open_writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreE
     let writer = single.min_connections(1).idle_timeout(None).max_lifetime(None).connect_with(options).await?;
     migrations::sqlite().run(&writer).await?;
     Ok(writer)
+}
+
+/// SQLite has one writer, so there is nothing to skip.
+const SKIP_LOCKED: &str = "";
+
+/// A column of any type.
+fn sql_value(row: &Row, place: usize) -> Result<SqlValue, StoreError> {
+    let value = row.try_get_raw(place)?;
+    if value.is_null() {
+        return Ok(SqlValue::Null);
+    }
+    Ok(match value.type_info().name() {
+        "TEXT" => SqlValue::Text(row.try_get_unchecked(place)?),
+        "REAL" => SqlValue::Real(row.try_get_unchecked(place)?),
+        "BLOB" => SqlValue::Blob(row.try_get_unchecked(place)?),
+        _ => SqlValue::Integer(row.try_get_unchecked(place)?),
+    })
 }
 
 /// A text column. SQLite keeps any value in any column: what is no text is taken over as well as it can be,

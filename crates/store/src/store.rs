@@ -9,12 +9,15 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::agents::Agents;
+use crate::approvals::Approvals;
 use crate::changes::Changes;
 use crate::clock::{Clock, Randomness};
 use crate::error::StoreError;
 use crate::evidence::Evidence;
+use crate::ledger::{Lease, Ledger, NewCall, Proposal, Settlement, Step, Stepped};
 use crate::mcp_servers::McpServers;
 use crate::revision::Revision;
+use crate::steps::Steps;
 use crate::tokens::Tokens;
 use crate::tools::Tools;
 use crate::traces::Traces;
@@ -69,7 +72,7 @@ impl FromStr for Location {
 
 /// What both databases do: one trait an aggregate, and the database as a whole.
 #[async_trait]
-pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence {
+pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledger + Approvals {
     /// The revision of the catalog.
     ///
     /// # Errors
@@ -101,6 +104,7 @@ pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence {
 #[derive(Clone)]
 pub struct Store {
     rows: Arc<dyn Rows>,
+    steps: Steps,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
 }
@@ -129,7 +133,45 @@ impl Store {
             Location::Memory => Arc::new(sqlite::Database::open_memory(stamps, random).await?),
             Location::Postgres(url) => Arc::new(postgres::Database::open(url.expose_secret(), stamps, random).await?),
         };
-        Ok(Self { rows, clock, randomness })
+        let steps = Steps::spawn(Arc::clone(&rows));
+        Ok(Self { rows, steps, clock, randomness })
+    }
+
+    /// Proposes a call. One that needs no person is the proposer's to run.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written. Unless it is a refusal, the call may be there all the
+    /// same.
+    pub async fn propose(&self, call: NewCall) -> Result<Proposal, StoreError> {
+        match self.steps.take(Step::Propose(Box::new(call))).await? {
+            Stepped::Proposed(proposal) => Ok(proposal),
+            Stepped::Moved(_) => Err(mixed_up()),
+        }
+    }
+
+    /// The barrier: says that the first byte of the request is about to be sent, and has it on the disk when it
+    /// returns. False when the lease is no longer the caller's; then nothing may be sent.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written. Then nothing may be sent, and nobody knows what the
+    /// row says.
+    pub async fn mark_sent(&self, lease: &Lease, lease_ms: i64) -> Result<bool, StoreError> {
+        self.moved(Step::Send { lease: lease.clone(), lease_ms }).await
+    }
+
+    /// Records how a call ended. False when somebody else settled it, or it was claimed anew.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    pub async fn settle(&self, settlement: Settlement) -> Result<bool, StoreError> {
+        self.moved(Step::Settle(Box::new(settlement))).await
+    }
+
+    async fn moved(&self, step: Step) -> Result<bool, StoreError> {
+        match self.steps.take(step).await? {
+            Stepped::Moved(moved) => Ok(moved),
+            Stepped::Proposed(_) => Err(mixed_up()),
+        }
     }
 
     /// The clock that stamps rows.
@@ -141,4 +183,8 @@ impl Store {
     pub fn randomness(&self) -> &Arc<dyn Randomness> {
         &self.randomness
     }
+}
+
+fn mixed_up() -> StoreError {
+    StoreError::Unavailable { reason: "a step of the ledger got the answer of another".to_owned() }
 }

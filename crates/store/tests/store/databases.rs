@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use secrecy::ExposeSecret;
 use sqlx::Connection;
 use tempfile::TempDir;
 use toolcrib_store::{Clock, Location, OsRandomness, Store};
@@ -30,6 +31,45 @@ impl Opened {
         let store = Store::open(&location, Arc::<Stopped>::clone(&clock), Arc::new(OsRandomness)).await.unwrap();
         Self { store, clock, location, folder }
     }
+
+    /// Sets the database's clock, in ms since 1970.
+    pub async fn set_clock(&self, now: i64) {
+        self.clock.0.store(now, Ordering::SeqCst);
+        if let Location::Postgres(url) = &self.location {
+            let sql = format!(
+                "CREATE OR REPLACE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT {now}::BIGINT'"
+            );
+            run_on_postgres(url.expose_secret(), &[sql]).await;
+        }
+    }
+
+    /// Empties tables.
+    pub async fn empty(&self, tables: &[&str]) {
+        let sql: Vec<String> = tables.iter().map(|table| format!("DELETE FROM {table}")).collect();
+        match &self.location {
+            Location::Postgres(url) => run_on_postgres(url.expose_secret(), &sql).await,
+            Location::File(path) => {
+                let mut other = sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+                for sql in sql {
+                    sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut other).await.unwrap();
+                }
+            }
+            Location::Memory => {}
+        }
+    }
+}
+
+async fn run_on_postgres(url: &str, statements: &[String]) {
+    let mut other = sqlx::PgConnection::connect(url).await.unwrap();
+    for sql in statements {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.clone())).execute(&mut other).await.unwrap();
+    }
+}
+
+/// How many histories a model is tried with: `TOOLCRIB_HISTORIES`, else a few.
+#[expect(clippy::disallowed_methods, reason = "the environment says how long the test may take")]
+pub fn histories() -> u32 {
+    std::env::var("TOOLCRIB_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(150)
 }
 
 /// A new SQLite file.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod databases;
+mod ledger_model;
 mod rows;
 mod sqlite_file;
 

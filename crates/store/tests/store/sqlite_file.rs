@@ -37,6 +37,9 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
         "DROP TABLE traces",
         "DROP TABLE evidence",
         "DROP TABLE mcp_servers",
+        "DROP TABLE ledger",
+        "DROP TABLE ledger_events",
+        "DROP TABLE approvals",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         sqlx::query(sql).execute(&mut old).await.unwrap();

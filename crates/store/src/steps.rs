@@ -1,0 +1,66 @@
+//! Steps of calls that come at the same time share a transaction, and so one write to the disk.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::StoreError;
+use crate::ledger::{Step, Stepped};
+use crate::store::Rows;
+
+/// Steps that share a transaction at the most.
+const TOGETHER: usize = 64;
+/// Steps that may wait; then whoever brings one waits too.
+const WAITING: usize = 1_024;
+
+type Waiting = (Step, oneshot::Sender<Result<Stepped, StoreError>>);
+
+/// The handle to the task that takes steps. It ends with the last handle.
+#[derive(Clone)]
+pub(crate) struct Steps(mpsc::Sender<Waiting>);
+
+impl Steps {
+    pub(crate) fn spawn(rows: Arc<dyn Rows>) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        tokio::spawn(run(rows, receiver));
+        Self(sender)
+    }
+
+    pub(crate) async fn take(&self, step: Step) -> Result<Stepped, StoreError> {
+        let gone = || StoreError::Unavailable { reason: "the task that writes the ledger ended".to_owned() };
+        let (answer, waiting) = oneshot::channel();
+        self.0.send((step, answer)).await.map_err(|_| gone())?;
+        waiting.await.map_err(|_| gone())?
+    }
+}
+
+async fn run(rows: Arc<dyn Rows>, mut receiver: mpsc::Receiver<Waiting>) {
+    let mut waiting = Vec::with_capacity(TOGETHER);
+    while receiver.recv_many(&mut waiting, TOGETHER).await > 0 {
+        let (steps, answers): (Vec<Step>, Vec<_>) = waiting.drain(..).unzip();
+        match rows.take_steps(&steps).await {
+            Ok(taken) => {
+                for (answer, stepped) in answers.into_iter().zip(taken) {
+                    // Whoever is gone does not need it; what was written stands.
+                    let _ = answer.send(Ok(stepped));
+                }
+            }
+            // One that the database refuses takes no other with it.
+            Err(StoreError::Refused { .. }) if steps.len() > 1 => {
+                for (answer, step) in answers.into_iter().zip(steps) {
+                    let taken = rows.take_steps(std::slice::from_ref(&step)).await;
+                    let _ = answer.send(taken.and_then(|mut taken| taken.pop().ok_or_else(missing)));
+                }
+            }
+            Err(error) => {
+                for answer in answers {
+                    let _ = answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn missing() -> StoreError {
+    StoreError::Unavailable { reason: "a step had no answer".to_owned() }
+}

@@ -1,0 +1,105 @@
+-- The ledger: every call that may change something, or that waits for a person, is a row before it is a
+-- request. Times are milliseconds since 1970, by the database's clock.
+
+CREATE TABLE ledger (
+    id TEXT PRIMARY KEY,
+    session TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    effect TEXT NOT NULL,
+    state TEXT NOT NULL,
+    -- Counts the events of the row.
+    seq BIGINT NOT NULL,
+    -- What was proposed. Secrets are references; hashes are SHA-256 in hexadecimal.
+    arguments TEXT NOT NULL,
+    arguments_hash TEXT NOT NULL,
+    ctx TEXT NOT NULL,
+    request TEXT NOT NULL,
+    request_hash TEXT NOT NULL,
+    definition_hash TEXT NOT NULL,
+    -- Until when a call that was sent may be sent again under the same key; null for never.
+    resend_until BIGINT,
+    -- The lease: who works on it, for the how-manieth time, until when.
+    owner TEXT,
+    epoch BIGINT NOT NULL,
+    lease_until BIGINT,
+    -- How it ended, and who moved it last, and why.
+    outcome TEXT,
+    actor TEXT NOT NULL,
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (session, call_id)
+);
+-- What the keepers of the ledger look for.
+CREATE INDEX ledger_leased ON ledger (state, lease_until) WHERE state IN ('ready', 'claimed', 'sent');
+-- What a new call may be the repetition of.
+CREATE INDEX ledger_unsettled ON ledger (session, tool, request_hash) WHERE state IN ('sent', 'in_doubt', 'unknown');
+CREATE INDEX ledger_in_doubt ON ledger (id) WHERE state = 'in_doubt';
+CREATE INDEX ledger_settled ON ledger (updated_at) WHERE state IN ('succeeded', 'failed', 'denied', 'expired', 'cancelled');
+
+-- Each change of state, once and for ever. The triggers write them, so none can be forgotten.
+CREATE TABLE ledger_events (
+    ledger_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    from_state TEXT,
+    to_state TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (ledger_id, seq)
+);
+
+CREATE FUNCTION ledger_proposed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ledger_events (ledger_id, seq, from_state, to_state, epoch, actor, reason, at)
+    VALUES (NEW.id, 1, NULL, 'proposed', 0, NEW.actor, NULL, NEW.created_at),
+           (NEW.id, 2, 'proposed', NEW.state, NEW.epoch, NEW.actor, NEW.reason, NEW.created_at);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER ledger_proposed AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION ledger_proposed();
+
+CREATE FUNCTION ledger_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ledger_events (ledger_id, seq, from_state, to_state, epoch, actor, reason, at)
+    VALUES (NEW.id, NEW.seq, OLD.state, NEW.state, NEW.epoch, NEW.actor, NEW.reason, NEW.updated_at);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER ledger_moved AFTER UPDATE OF state ON ledger FOR EACH ROW
+    WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION ledger_moved();
+
+CREATE FUNCTION ledger_events_stay() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'an event of the ledger is never changed';
+END $$;
+CREATE TRIGGER ledger_events_stay BEFORE UPDATE ON ledger_events FOR EACH ROW EXECUTE FUNCTION ledger_events_stay();
+
+-- The clock that all replicas go by.
+CREATE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS
+    $$ SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT $$;
+
+-- What a person is asked about a call.
+CREATE TABLE approvals (
+    id TEXT PRIMARY KEY,
+    ledger_id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    session TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    arguments_hash TEXT NOT NULL,
+    request_hash TEXT NOT NULL,
+    why TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    decided_at BIGINT,
+    decided_by TEXT,
+    reason TEXT,
+    answer TEXT
+);
+CREATE INDEX approvals_open ON approvals (id) WHERE state = 'open';
+CREATE INDEX approvals_open_of_agent ON approvals (agent, id) WHERE state = 'open';
+CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE state = 'open';
+CREATE INDEX approvals_given ON approvals (session, tool, arguments_hash) WHERE state = 'approved';
