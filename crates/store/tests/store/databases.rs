@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use secrecy::ExposeSecret;
 use sqlx::Connection;
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 use toolcrib_store::{Clock, Location, OsRandomness, Store};
 
 /// A clock that stands still until it is set.
@@ -23,46 +24,49 @@ pub struct Opened {
     pub clock: Arc<Stopped>,
     pub location: Location,
     pub folder: TempDir,
+    /// A connection beside the store's, to a Postgres whose clock is the test's.
+    beside: Option<Mutex<sqlx::PgConnection>>,
 }
 
 impl Opened {
     pub async fn at(location: Location, folder: TempDir) -> Self {
         let clock = Arc::new(Stopped(AtomicI64::new(1_000_000)));
         let store = Store::open(&location, Arc::<Stopped>::clone(&clock), Arc::new(OsRandomness)).await.unwrap();
-        Self { store, clock, location, folder }
+        let beside = match &location {
+            Location::Postgres(url) => {
+                let mut beside = sqlx::PgConnection::connect(url.expose_secret()).await.unwrap();
+                let sql = "CREATE TABLE test_clock AS SELECT 1000000::BIGINT AS now;
+                     CREATE OR REPLACE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS
+                     'SELECT now FROM test_clock'";
+                sqlx::raw_sql(sql).execute(&mut beside).await.unwrap();
+                Some(Mutex::new(beside))
+            }
+            _ => None,
+        };
+        Self { store, clock, location, folder, beside }
     }
 
     /// Sets the database's clock, in ms since 1970.
     pub async fn set_clock(&self, now: i64) {
         self.clock.0.store(now, Ordering::SeqCst);
-        if let Location::Postgres(url) = &self.location {
-            let sql = format!(
-                "CREATE OR REPLACE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT {now}::BIGINT'"
-            );
-            run_on_postgres(url.expose_secret(), &[sql]).await;
+        if let Some(beside) = &self.beside {
+            let set = sqlx::query("UPDATE test_clock SET now = $1").bind(now);
+            set.execute(&mut *beside.lock().await).await.unwrap();
         }
     }
 
     /// Empties tables.
     pub async fn empty(&self, tables: &[&str]) {
         let sql: Vec<String> = tables.iter().map(|table| format!("DELETE FROM {table}")).collect();
-        match &self.location {
-            Location::Postgres(url) => run_on_postgres(url.expose_secret(), &sql).await,
-            Location::File(path) => {
+        let sql = sqlx::AssertSqlSafe(sql.join("; "));
+        match (&self.location, &self.beside) {
+            (_, Some(beside)) => drop(sqlx::raw_sql(sql).execute(&mut *beside.lock().await).await.unwrap()),
+            (Location::File(path), None) => {
                 let mut other = sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-                for sql in sql {
-                    sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut other).await.unwrap();
-                }
+                sqlx::raw_sql(sql).execute(&mut other).await.unwrap();
             }
-            Location::Memory => {}
+            _ => {}
         }
-    }
-}
-
-async fn run_on_postgres(url: &str, statements: &[String]) {
-    let mut other = sqlx::PgConnection::connect(url).await.unwrap();
-    for sql in statements {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.clone())).execute(&mut other).await.unwrap();
     }
 }
 
