@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     let fixed = Ctx::default().with(CtxField::Tenant, "acme");
     for ctx in [&ctx, &fixed] {
         let input =
-            RenderInput { arguments: &arguments, ctx, call_id: text, secrets: &NoSecrets, path_param: PathParam::Encode };
+            RenderInput { arguments: &arguments, ctx, call_id: text, key: text, secrets: &NoSecrets, path_param: PathParam::Encode };
         let Ok(request) = TOOL.render(input) else { continue };
         let rest = request.url.split_once(".example.test/a/").expect("the host stays").1;
         let (path, query) = rest.split_once('?').expect("the query stays");

@@ -204,6 +204,7 @@ fn final_url(row: &Value, policy: &Policy) -> Result<String, String> {
         arguments: &arguments,
         ctx: &ctx,
         call_id: "case",
+        key: "case",
         secrets: &NoSecrets,
         path_param: policy.path_param,
     };

@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::approval_rule::ApprovalRule;
 use crate::fields::Fields;
 use crate::json::kind_of;
 use crate::problem::{ProblemCode, Problems, nearest};
-
-/// The longest approval expression, in bytes.
-const MAX_EXPRESSION: usize = 4096;
 
 /// When a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,11 +18,11 @@ pub enum Approval {
     /// Once for the same tool and the same arguments in a session.
     Once,
     /// When this CEL expression says so.
-    When(String),
+    When(ApprovalRule),
 }
 
 impl Approval {
-    pub(crate) fn read(value: &Value, problems: &mut Problems) -> Option<Self> {
+    pub(crate) fn read(value: &Value, schema: Option<&Value>, problems: &mut Problems) -> Option<Self> {
         let pointer = "/approval";
         match value {
             Value::String(word) => match word.as_str() {
@@ -49,10 +47,10 @@ impl Approval {
                     }
                     return None;
                 };
-                match check_cel(expression) {
-                    Ok(()) => Some(Approval::When(expression.to_owned())),
+                match ApprovalRule::read(expression, schema) {
+                    Ok(rule) => Some(Approval::When(rule)),
                     Err(reason) => {
-                        let message = format!("approval.when is not CEL: {reason}");
+                        let message = format!("approval.when can't be used: {reason}");
                         problems.add(fields.at("when"), ProblemCode::Approval, message);
                         None
                     }
@@ -71,24 +69,7 @@ impl Approval {
             Approval::Never => "never".into(),
             Approval::Always => "always".into(),
             Approval::Once => "once".into(),
-            Approval::When(expression) => json!({ "when": expression }),
+            Approval::When(rule) => json!({ "when": rule.text() }),
         }
-    }
-}
-
-/// Checks the grammar. The parser is other people's code fed with free text, so a panic in it is
-/// caught and read as a refusal.
-fn check_cel(expression: &str) -> Result<(), String> {
-    if expression.len() > MAX_EXPRESSION {
-        return Err(format!("it is longer than {MAX_EXPRESSION} bytes"));
-    }
-    let opening = |b: &u8| matches!(b, b'(' | b'[' | b'{' | b'!' | b'-' | b'?');
-    if expression.bytes().filter(opening).count() > 64 {
-        return Err("it nests or negates more than 64 times".to_owned());
-    }
-    let parsed = std::panic::catch_unwind(|| cel::Program::compile(expression).map(drop).map_err(|e| e.to_string()));
-    match parsed {
-        Ok(result) => result.map_err(|reason| reason.lines().next().unwrap_or_default().to_owned()),
-        Err(_) => Err("the parser gave up on it".to_owned()),
     }
 }

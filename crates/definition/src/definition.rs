@@ -1,20 +1,25 @@
 //! The definition of a data tool: read, checked whole, and written back in its stored form.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use crate::approval::Approval;
+use crate::effect::{
+    DEFAULT_KEY_LIFE, EffectMode, read_idempotency_header, read_key_life, read_not_performed_on, read_side_effect,
+};
 use crate::fields::Fields;
 use crate::json;
 use crate::mcp::McpTool;
 use crate::name::ToolName;
 use crate::parameters::Parameters;
 use crate::problem::{ProblemCode, Problems, nearest};
-use crate::request::{Request, check_slot, is_header_name, is_reserved_header};
+use crate::request::{Request, check_slot};
 use crate::response::{Evidence, Extract, HaltWhen};
 use crate::template::Slot;
 
 /// The keys of a definition, in the order of the stored form.
-pub(crate) const KEYS: [&str; 16] = [
+pub(crate) const KEYS: [&str; 18] = [
     "name",
     "description",
     "parameters",
@@ -29,46 +34,14 @@ pub(crate) const KEYS: [&str; 16] = [
     "evidence",
     "approval",
     "idempotency_key_header",
+    "idempotency_key_life",
+    "not_performed_on",
     "protocol",
     "mcp",
 ];
 
-/// Headers that say something else than the key of a call.
-const HAS_A_MEANING: [&str; 6] =
-    ["content-type", "content-encoding", "accept", "authorization", "cookie", "user-agent"];
-
 /// The longest timeout of a tool, in seconds.
 pub const MAX_TIMEOUT: u16 = 600;
-
-/// What a crash may do to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EffectMode {
-    /// The effect and its record commit together. For code tools only.
-    Transactional,
-    /// Sent at most once; when nobody knows whether it arrived, a person decides.
-    AtMostOnce,
-    /// May be sent again.
-    Idempotent,
-}
-
-impl EffectMode {
-    /// Every mode.
-    pub const ALL: [EffectMode; 3] = [EffectMode::Transactional, EffectMode::AtMostOnce, EffectMode::Idempotent];
-
-    /// The mode with this word.
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
-    }
-
-    /// The word in traces and annotations.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EffectMode::Transactional => "transactional",
-            EffectMode::AtMostOnce => "at_most_once",
-            EffectMode::Idempotent => "idempotent",
-        }
-    }
-}
 
 /// A data tool: what the model reads, and one HTTP call.
 ///
@@ -117,6 +90,10 @@ pub struct Definition {
     pub approval: Approval,
     /// The header that carries the stable key of the call.
     pub idempotency_key_header: Option<String>,
+    /// How long an upstream remembers that key, in seconds; none means [`DEFAULT_KEY_LIFE`].
+    pub idempotency_key_life: Option<u32>,
+    /// Statuses by which the upstream says that it did nothing.
+    pub not_performed_on: Vec<u16>,
     /// The MCP tool that it calls; none for plain HTTP.
     pub mcp: Option<McpTool>,
 }
@@ -174,8 +151,18 @@ impl Definition {
         let halt_when = fields.get("halt_when").and_then(|value| HaltWhen::read(value, problems));
         let evidence = fields.get("evidence").and_then(|value| Evidence::read(value, problems));
         check_evidence(extract.as_ref(), fields.get("evidence").is_some(), problems);
-        let approval = fields.get("approval").map_or(Some(Approval::Never), |value| Approval::read(value, problems));
+        // A rule sees the arguments as they are sent.
+        let seen = match &mcp {
+            Ok(Some(mcp)) => Some(mcp.input_schema.clone()),
+            _ => parameters.as_ref().map(|parameters| Value::Object(parameters.schema().clone())),
+        };
+        let approval = match fields.get("approval") {
+            None => Some(Approval::Never),
+            Some(value) => Approval::read(value, seen.as_ref(), problems),
+        };
         let idempotency_key_header = read_idempotency_header(&fields, request.as_ref(), problems);
+        let idempotency_key_life = read_key_life(&fields, idempotency_key_header.is_some(), problems);
+        let not_performed_on = read_not_performed_on(&fields, problems);
         let request = request?;
         Some(Self {
             name: name?,
@@ -192,6 +179,8 @@ impl Definition {
             evidence,
             approval: approval?,
             idempotency_key_header,
+            idempotency_key_life,
+            not_performed_on,
             mcp: mcp.ok()?,
         })
     }
@@ -214,11 +203,23 @@ impl Definition {
         put("evidence", self.evidence.as_ref().map_or(Value::Null, Evidence::to_json));
         put("approval", self.approval.to_json());
         put("idempotency_key_header", json!(self.idempotency_key_header));
+        if let Some(life) = self.idempotency_key_life {
+            put("idempotency_key_life", life.into());
+        }
+        if !self.not_performed_on.is_empty() {
+            put("not_performed_on", self.not_performed_on.clone().into());
+        }
         if let Some(mcp) = &self.mcp {
             put("protocol", "mcp".into());
             put("mcp", mcp.to_json());
         }
         Value::Object(out)
+    }
+
+    /// How long a call that was sent may be sent again under its key; none when it has no key to send.
+    pub fn key_life(&self) -> Option<Duration> {
+        let life = self.idempotency_key_life.unwrap_or(DEFAULT_KEY_LIFE);
+        self.idempotency_key_header.as_ref().map(|_| Duration::from_secs(life.into()))
     }
 
     /// What a crash may do to a call of this tool.
@@ -268,15 +269,6 @@ fn read_description(fields: &Fields<'_>, problems: &mut Problems) -> Option<Stri
     }
 }
 
-fn read_side_effect(fields: &Fields<'_>, problems: &mut Problems) -> Option<bool> {
-    if fields.get("side_effect").and_then(Value::as_str) == Some("transactional") {
-        let message = "a sent request can't be rolled back, so a data tool is never transactional; write true or false";
-        problems.add(fields.at("side_effect"), ProblemCode::Effect, message);
-        return None;
-    }
-    fields.boolean("side_effect", problems)
-}
-
 fn read_timeout(fields: &Fields<'_>, problems: &mut Problems) -> Option<u16> {
     let value = fields.get("timeout")?;
     let text = value.as_number().map(ToString::to_string).unwrap_or_default();
@@ -306,23 +298,6 @@ fn check_evidence(extract: Option<&Extract>, declared: bool, problems: &mut Prob
         _ => return,
     };
     problems.add("/response/extract", ProblemCode::Extract, message);
-}
-
-fn read_idempotency_header(fields: &Fields<'_>, request: Option<&Request>, problems: &mut Problems) -> Option<String> {
-    let name = fields.trimmed("idempotency_key_header", problems)?;
-    let taken = request.is_some_and(|request| request.headers.iter().any(|(h, _)| h.eq_ignore_ascii_case(name)));
-    let wrong = if !is_header_name(name) {
-        "it is no header name: letters, digits and -"
-    } else if is_reserved_header(name) || HAS_A_MEANING.iter().any(|header| header.eq_ignore_ascii_case(name)) {
-        "the header has another meaning; the usual one is Idempotency-Key"
-    } else if taken {
-        "the header is set in request.headers already; keep one"
-    } else {
-        return Some(name.to_owned());
-    };
-    let message = format!("idempotency_key_header {name:?}: {wrong}");
-    problems.add(fields.at("idempotency_key_header"), ProblemCode::IdempotencyHeader, message);
-    None
 }
 
 fn check_placeholders(request: &Request, parameters: &Parameters, problems: &mut Problems) {

@@ -6,7 +6,8 @@ mod strict;
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::{Definition, EffectMode};
+use crate::definition::Definition;
+use crate::effect::EffectMode;
 use crate::name::ToolName;
 use crate::parameters::Parameters;
 

@@ -160,6 +160,14 @@ fn own_properties() -> Map<String, Value> {
             ],
         },
         "idempotency_key_header": text_or_null("The header that carries the stable key of the call"),
+        "idempotency_key_life": {
+            "type": ["integer", "null"], "minimum": 1, "maximum": 2_592_000,
+            "description": "How long the upstream remembers that key, in seconds; a day when left out",
+        },
+        "not_performed_on": {
+            "type": ["array", "null"], "items": { "type": "integer", "minimum": 300, "maximum": 599 },
+            "description": "Statuses by which the upstream says that it did nothing",
+        },
     });
     properties.as_object().cloned().unwrap_or_default()
 }

@@ -22,7 +22,7 @@
 //! let request = tool.render(RenderInput {
 //!     arguments,
 //!     ctx: &Ctx::default(),
-//!     call_id: "call-1",
+//!     call_id: "call-1", key: "call-1",
 //!     secrets: &NoSecrets,
 //!     path_param: PathParam::Encode,
 //! })?;
@@ -38,10 +38,13 @@ pub mod lowering;
 
 mod answer;
 mod approval;
+mod approval_rule;
 mod arguments;
 mod body;
+mod canonical;
 mod context;
 mod definition;
+mod effect;
 mod fields;
 mod formats;
 mod json_schema;
@@ -65,10 +68,13 @@ pub use answer::{
     Shaped,
 };
 pub use approval::Approval;
+pub use approval_rule::{ApprovalRule, RuleAnswer, ToolFacts};
 pub use arguments::{ArgumentError, MAX_PROBLEMS};
 pub use body::BodyTemplate;
+pub use canonical::canonical;
 pub use context::{Ctx, CtxField};
-pub use definition::{Definition, EffectMode, MAX_TIMEOUT};
+pub use definition::{Definition, MAX_TIMEOUT};
+pub use effect::{DEFAULT_KEY_LIFE, EffectMode};
 pub use formats::{LeftOut, ProviderFormat, ToolList, ToolView};
 pub use json_schema::{definition_schema, manifest_schema};
 pub use manifest::{Environment, Expanded, Manifest, ManifestError, ToolError};

@@ -77,7 +77,15 @@ const DEFAULT_KEYS: [&str; 11] = [
 ];
 
 /// Keys that are each tool's own and never come from `defaults`.
-const OWN_KEYS: [&str; 5] = ["halt_when", "evidence", "side_effect", "approval", "idempotency_key_header"];
+const OWN_KEYS: [&str; 7] = [
+    "halt_when",
+    "evidence",
+    "side_effect",
+    "approval",
+    "idempotency_key_header",
+    "idempotency_key_life",
+    "not_performed_on",
+];
 
 /// Keys of a manifest tool beside those of a definition.
 const TOOL_KEYS: [&str; 18] = [

@@ -68,6 +68,7 @@ problem_codes! {
     Halt "halt_when.invalid" "halt_when lacks a path, values, or has an unclear say.";
     Evidence "evidence.invalid" "The evidence declaration is not a kind or an object with one.";
     Approval "approval.invalid" "The approval is not never, always, once or {\"when\": CEL}.";
+    EffectStatuses "effect.not_performed_on" "not_performed_on is no list of HTTP statuses from 300 to 599.";
     Effect "effect.transactional" "A sent request can't be rolled back, so a data tool is never transactional.";
     Protocol "protocol.invalid" "protocol and mcp do not go together, or the request is no call of the MCP tool.";
     IdempotencyHeader "idempotency.header" "idempotency_key_header is not a header the tool may send.";

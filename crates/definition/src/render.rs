@@ -60,8 +60,10 @@ pub struct RenderInput<'a> {
     pub arguments: &'a Map<String, Value>,
     /// The turn context.
     pub ctx: &'a Ctx,
-    /// The stable key of the call.
+    /// The caller's key of the call.
     pub call_id: &'a str,
+    /// The key by which an upstream knows the call: the same whenever it is sent, and no other call's.
+    pub key: &'a str,
     /// Where secrets come from.
     pub secrets: &'a dyn Secrets,
     /// What path values may hold.
@@ -174,7 +176,7 @@ impl Definition {
         let plain =
             |name: &str, value: &str| RenderedHeader { name: name.to_owned(), masked: value.to_owned(), secret: None };
         if let Some(name) = &self.idempotency_key_header {
-            headers.push(plain(name, &without_controls(input.call_id)));
+            headers.push(plain(name, &without_controls(input.key)));
         }
         let body = self.request.body.as_ref();
         let typed = headers.iter().any(|header| header.name.eq_ignore_ascii_case("content-type"));

@@ -1,7 +1,7 @@
 //! What people read when a definition is wrong: every problem at once, with its place and mend.
 
 use serde_json::{Value, json};
-use toolcrib_definition::{Approval, Definition};
+use toolcrib_definition::Definition;
 
 fn tool(change: impl FnOnce(&mut Value)) -> Value {
     let mut tool = json!({
@@ -66,20 +66,12 @@ fn single_faults() {
     check("approval.invalid", "/approval", &|t| t["approval"] = "allways".into());
     check("approval.invalid", "/approval/when", &|t| t["approval"] = json!({ "when": "args.x >" }));
     check("idempotency.header", "/idempotency_key_header", &|t| t["idempotency_key_header"] = "a b".into());
+    check("idempotency.header", "/idempotency_key_life", &|t| t["idempotency_key_life"] = 60.into());
+    check("effect.not_performed_on", "/not_performed_on", &|t| t["not_performed_on"] = 503.into());
+    check("effect.not_performed_on", "/not_performed_on/1", &|t| t["not_performed_on"] = json!([503, 200]));
     check("schema.constraint", "/parameters/properties/query/pattern", &|t| {
         t["parameters"]["properties"]["query"]["pattern"] = "(".into();
     });
     check("schema.keyword", "/parameters/$defs", &|t| t["parameters"]["$defs"] = json!({}));
     check("schema.required", "/parameters/required/1", &|t| t["parameters"]["required"] = json!(["query", "query"]));
-}
-
-#[test]
-fn approvals_read() {
-    let check = |approval: Value, expected: Approval| {
-        let definition = Definition::from_value(&tool(|t| t["approval"] = approval)).unwrap();
-        assert_eq!(definition.approval, expected);
-    };
-    check(Value::Null, Approval::Never);
-    check(json!("once"), Approval::Once);
-    check(json!({ "when": "args.amount > 100" }), Approval::When("args.amount > 100".to_owned()));
 }

@@ -106,6 +106,7 @@ fn render(definition: &Definition, value: &Value) -> Option<RenderedRequest> {
         arguments: &arguments,
         ctx: &ctx,
         call_id: "c",
+        key: "c",
         secrets: &NoSecrets,
         path_param: PathParam::Encode,
     };
@@ -199,7 +200,7 @@ proptest! {
         let ctx = Ctx::default().with(CtxField::Tenant, text.clone());
         let arguments = Map::new();
         let input = RenderInput {
-            arguments: &arguments, ctx: &ctx, call_id: "c", secrets: &NoSecrets, path_param: PathParam::Encode,
+            arguments: &arguments, ctx: &ctx, call_id: "c", key: "c", secrets: &NoSecrets, path_param: PathParam::Encode,
         };
         if let Ok(request) = definition.render(input) {
             let url = url::Url::parse(&request.url).unwrap();

@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
+use crate::barrier::{Barrier, Withheld};
 use crate::body::{self, Completeness};
 use crate::counted::Counted;
 use crate::error::{EgressError, Phase};
@@ -223,6 +224,17 @@ pub struct Dedicated {
 }
 
 impl Dedicated {
+    /// Goes past a barrier: from here on the request may be sent.
+    ///
+    /// # Errors
+    /// [`SendFailure`], always [`Sent::Nothing`], when the barrier withholds it.
+    pub async fn past(self, barrier: &dyn Barrier) -> Result<Self, SendFailure> {
+        match barrier.cross().await {
+            Ok(()) => Ok(self),
+            Err(Withheld(reason)) => Err(SendFailure::unsent(EgressError::Withheld { reason }).after(self.timings)),
+        }
+    }
+
     /// Sends the request.
     ///
     /// # Errors
@@ -321,7 +333,8 @@ fn is_before_sending(error: &EgressError) -> bool {
         | EgressError::Resolve { .. }
         | EgressError::Connect { .. }
         | EgressError::Tls { .. }
-        | EgressError::Request { .. } => true,
+        | EgressError::Request { .. }
+        | EgressError::Withheld { .. } => true,
         EgressError::Timeout { phase, .. } => matches!(phase, Phase::Queue | Phase::Connect),
         EgressError::Protocol { .. } => false,
     }

@@ -49,6 +49,12 @@ pub enum EgressError {
         /// What the HTTP library says.
         reason: String,
     },
+    /// The barrier before the first byte withheld the request.
+    #[error("the call was not sent: {reason}")]
+    Withheld {
+        /// Why.
+        reason: String,
+    },
     /// A header or the URL can't be put on the wire.
     #[error("the request can't be written: {reason}")]
     Request {
@@ -88,6 +94,10 @@ pub const EGRESS_CODES: &[(&str, &str)] = &[
     ("upstream.tls", "The TLS handshake with the host failed."),
     ("upstream.timeout", "A phase of the exchange took longer than its limit."),
     ("upstream.protocol", "The upstream broke the HTTP protocol or closed the connection."),
+    (
+        "call.withheld",
+        "The ledger did not let the first byte go: the call was somebody else's by then, or the database failed.",
+    ),
     ("upstream.request", "A header or the URL of the request can't be put on the wire."),
 ];
 
@@ -102,6 +112,7 @@ impl EgressError {
             EgressError::Timeout { .. } => "upstream.timeout",
             EgressError::Protocol { .. } => "upstream.protocol",
             EgressError::Request { .. } => "upstream.request",
+            EgressError::Withheld { .. } => "call.withheld",
         }
     }
 
@@ -112,7 +123,10 @@ impl EgressError {
             | EgressError::Connect { .. }
             | EgressError::Timeout { .. }
             | EgressError::Protocol { .. } => true,
-            EgressError::Blocked(_) | EgressError::Tls { .. } | EgressError::Request { .. } => false,
+            EgressError::Blocked(_)
+            | EgressError::Tls { .. }
+            | EgressError::Request { .. }
+            | EgressError::Withheld { .. } => false,
         }
     }
 
@@ -123,7 +137,8 @@ impl EgressError {
             | EgressError::Connect { reason, .. }
             | EgressError::Tls { reason, .. }
             | EgressError::Protocol { reason }
-            | EgressError::Request { reason } => Some(reason),
+            | EgressError::Request { reason }
+            | EgressError::Withheld { reason } => Some(reason),
             EgressError::Blocked(_) | EgressError::Timeout { .. } => None,
         }
     }

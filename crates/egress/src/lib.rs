@@ -25,6 +25,7 @@
 //! ```
 
 mod address;
+mod barrier;
 mod blocked;
 mod body;
 mod client;
@@ -41,6 +42,7 @@ mod target;
 mod tls;
 
 pub use address::{AddressClass, classify};
+pub use barrier::{Barrier, NoBarrier, Withheld};
 pub use blocked::{BLOCK_CODES, BlockReason, Blocked};
 pub use body::Completeness;
 pub use client::{Client, Dedicated, Inbound, Outbound, SendFailure, Sent, Timings};

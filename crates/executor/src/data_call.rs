@@ -79,6 +79,7 @@ impl Pipeline {
             arguments,
             ctx: &self.ctx,
             call_id,
+            key: call_id,
             secrets: secrets.as_ref().as_ref(),
             path_param: self.inner.dispatch.policy().path_param,
         })

@@ -62,7 +62,8 @@ impl Preview {
         let arguments = read_arguments(arguments).map_err(PreviewError::Read)?;
         definition.parameters.check(&arguments)?;
         let call_id = "call_preview";
-        let input = RenderInput { arguments: &arguments, ctx, call_id, secrets, path_param: policy.path_param };
+        let input =
+            RenderInput { arguments: &arguments, ctx, call_id, key: call_id, secrets, path_param: policy.path_param };
         let request = definition.render(input)?;
         let headers = request.headers.iter();
         Ok(Self {

@@ -62,7 +62,7 @@ pub struct McpRequest<'a> {
     /// Headers that repeat arguments, for servers of the current era.
     pub param_headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether it may be sent again.
-    pub mode: Mode,
+    pub mode: Mode<'a>,
     /// When it must have ended.
     pub deadline: Instant,
     /// Is told how far the work is, by a server that says.
@@ -192,7 +192,7 @@ impl McpClient {
         let mut sends = 0;
         loop {
             let (mut slot, mut session) = self.session(endpoint, deadline).await?;
-            if mode == Mode::Once && !self.is_trusted(&slot, &session, endpoint, deadline).await {
+            if mode.is_once() && !self.is_trusted(&slot, &session, endpoint, deadline).await {
                 self.forget(&slot, &session).await;
                 (slot, session) = self.session(endpoint, deadline).await?;
             }
@@ -216,7 +216,7 @@ impl McpClient {
             let lost = match &failure.error {
                 McpError::Http { status: 400 | 404, .. } => {
                     // A server that went back to an older version knows nothing of the newer one's requests.
-                    session.has_id() || (matches!(session, Session::Current) && mode == Mode::Repeatable)
+                    session.has_id() || (matches!(session, Session::Current) && !mode.is_once())
                 }
                 McpError::SessionLost => true,
                 McpError::Rpc { code: -32022, .. } => matches!(session, Session::Current),
@@ -229,7 +229,7 @@ impl McpClient {
             if sends > 1 {
                 return Err(failure);
             }
-            if mode == Mode::Once && failure.sent == Sent::InDoubt {
+            if mode.is_once() && failure.sent == Sent::InDoubt {
                 return Err(McpFailure { error: McpError::SessionLost, ..failure });
             }
         }

@@ -129,6 +129,7 @@ impl Endpoint {
             arguments: &serde_json::Map::new(),
             ctx: &Ctx::default(),
             call_id: "discovery",
+            key: "discovery",
             secrets,
             path_param: PathParam::Encode,
         };

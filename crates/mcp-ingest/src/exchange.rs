@@ -10,7 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICA
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolcrib_egress::{Completeness, Outbound, Sent, Streamed, Timings};
+use toolcrib_egress::{Barrier, Completeness, Outbound, Sent, Streamed, Timings};
 
 use crate::client::Inner;
 use crate::endpoint::Endpoint;
@@ -28,12 +28,19 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MAX_RESUMES: usize = 3;
 
 /// Whether a request may be sent again when nobody knows whether it arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+#[derive(Clone, Copy)]
+pub enum Mode<'a> {
     /// It changes nothing.
     Repeatable,
-    /// It may be sent once, on a connection of its own.
-    Once,
+    /// It may be sent once, on a connection of its own, past this barrier.
+    Once(&'a dyn Barrier),
+}
+
+impl Mode<'_> {
+    /// Whether it may be sent once only.
+    pub fn is_once(self) -> bool {
+        matches!(self, Mode::Once(_))
+    }
 }
 
 /// A request under way: where, in which session, how, until when.
@@ -41,7 +48,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) inner: &'a Arc<Inner>,
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) session: &'a Session,
-    pub(crate) mode: Mode,
+    pub(crate) mode: Mode<'a>,
     pub(crate) deadline: Instant,
     /// Is told how far the work is.
     pub(crate) progress: Option<&'a ProgressListener<'a>>,
@@ -142,7 +149,9 @@ impl Exchange<'_> {
         let http = &self.inner.http;
         let answer = match self.mode {
             Mode::Repeatable => http.open(&outbound, self.deadline).await?,
-            Mode::Once => http.connect(&outbound.target, self.deadline).await?.open(&outbound).await?,
+            Mode::Once(barrier) => {
+                http.connect(&outbound.target, self.deadline).await?.past(barrier).await?.open(&outbound).await?
+            }
         };
         Ok(answer.bounded(self.inner.max_answer))
     }

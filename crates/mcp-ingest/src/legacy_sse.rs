@@ -139,7 +139,7 @@ impl LegacySse {
         &self,
         method: &str,
         params: Map<String, Value>,
-        mode: Mode,
+        mode: Mode<'_>,
         deadline: Instant,
     ) -> Result<(Value, Timings), McpFailure> {
         let id = self.inner.next_id.fetch_add(1, Ordering::Relaxed);
@@ -199,7 +199,7 @@ async fn post(
     inner: &Inner,
     messages: &Endpoint,
     message: &Value,
-    mode: Mode,
+    mode: Mode<'_>,
     deadline: Instant,
 ) -> Result<Timings, McpFailure> {
     let mut headers = messages.headers.clone();
@@ -209,7 +209,9 @@ async fn post(
     let outbound = Outbound { method: Method::POST, target: messages.target.clone(), headers, body };
     let answer = match mode {
         Mode::Repeatable => inner.http.open(&outbound, deadline).await?,
-        Mode::Once => inner.http.connect(&outbound.target, deadline).await?.open(&outbound).await?,
+        Mode::Once(barrier) => {
+            inner.http.connect(&outbound.target, deadline).await?.past(barrier).await?.open(&outbound).await?
+        }
     };
     let (status, timings) = (answer.status, answer.timings);
     match status.as_u16() {

@@ -206,6 +206,8 @@ pub fn keep_decisions(new: &mut Definition, row: &Definition) {
     new.timeout = row.timeout.or(new.timeout);
     new.halt_when = row.halt_when.clone();
     new.idempotency_key_header = row.idempotency_key_header.clone();
+    new.idempotency_key_life = row.idempotency_key_life;
+    new.not_performed_on = row.not_performed_on.clone();
     let annotations = row.mcp.as_ref().and_then(|mcp| mcp.annotations.as_ref());
     let was_believed = annotations.and_then(|hints| hints.get("readOnlyHint")) == Some(&Value::Bool(true));
     if row.side_effect || !was_believed {

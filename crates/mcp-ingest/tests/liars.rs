@@ -15,7 +15,7 @@ use futures_util::stream::{self, StreamExt};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, Sent, TcpDialler, TrustRoots};
+use toolcrib_egress::{Client, DnsResolver, Guard, Limits, NoBarrier, Policy, Sent, TcpDialler, TrustRoots};
 use toolcrib_mcp_ingest::{
     Change, Endpoint, McpClient, McpError, McpFailure, McpRequest, McpResult, McpServer, Mode, Transport, plan,
 };
@@ -95,7 +95,7 @@ fn endpoint(client: &McpClient, url: &str) -> Endpoint {
     Endpoint::plain("liar", target, Transport::Http)
 }
 
-async fn call(client: &McpClient, url: &str, mode: Mode) -> Result<McpResult, McpFailure> {
+async fn call(client: &McpClient, url: &str, mode: Mode<'_>) -> Result<McpResult, McpFailure> {
     let request = McpRequest {
         method: "tools/call",
         params: Map::from_iter([("name".to_owned(), "x".into()), ("arguments".to_owned(), json!({}))]),
@@ -109,7 +109,7 @@ async fn call(client: &McpClient, url: &str, mode: Mode) -> Result<McpResult, Mc
 
 async fn failure_of(answer: impl Fn(&str, &Value, &HeaderMap) -> Response + Send + Sync + 'static) -> McpFailure {
     let url = server(answer).await;
-    call(&client(), &url, Mode::Once).await.unwrap_err()
+    call(&client(), &url, Mode::Once(&NoBarrier)).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn the_first_of_two_answers_stands_and_other_messages_are_passed_over() {
         events(vec![priming, ": comment\n\n".to_owned(), noise, wrong, answer(1), answer(2)])
     })
     .await;
-    assert_eq!(call(&client(), &url, Mode::Once).await.unwrap().result, json!({ "n": 1 }));
+    assert_eq!(call(&client(), &url, Mode::Once(&NoBarrier)).await.unwrap().result, json!({ "n": 1 }));
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn numbers_keep_their_text_both_ways() {
         method: "tools/call",
         params: Map::from_iter([("name".to_owned(), "x".into()), ("arguments".to_owned(), arguments)]),
         param_headers: Vec::new(),
-        mode: Mode::Once,
+        mode: Mode::Once(&NoBarrier),
         deadline: Instant::now() + Duration::from_secs(2),
         progress: None,
     };
@@ -236,9 +236,12 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn a_lost_session_is_made_again_once_and_an_effect_is_never_sent_twice() {
-    for (code, mode, calls) in
-        [(404, Mode::Repeatable, 2), (400, Mode::Repeatable, 2), (404, Mode::Once, 1), (400, Mode::Once, 1)]
-    {
+    for (code, mode, calls) in [
+        (404, Mode::Repeatable, 2),
+        (400, Mode::Repeatable, 2),
+        (404, Mode::Once(&NoBarrier), 1),
+        (400, Mode::Once(&NoBarrier), 1),
+    ] {
         let seen = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&seen);
         let url = server(move |method, message, _| {
@@ -250,10 +253,10 @@ async fn a_lost_session_is_made_again_once_and_an_effect_is_never_sent_twice() {
         })
         .await;
         let done = call(&client(), &url, mode).await;
-        assert_eq!(seen.load(Ordering::SeqCst), calls, "{code} {mode:?}");
+        assert_eq!(seen.load(Ordering::SeqCst), calls, "{code} {}", mode.is_once());
         match mode {
             Mode::Repeatable => assert_eq!(done.unwrap().sends, 2),
-            Mode::Once => {
+            Mode::Once(_) => {
                 let failure = done.unwrap_err();
                 assert_eq!((failure.error, failure.sent), (McpError::SessionLost, Sent::InDoubt));
             }
@@ -311,7 +314,7 @@ async fn what_a_server_asks_that_we_cannot_answer_is_refused_and_the_call_goes_o
         events(vec![format!("data: {question}\n\n"), format!("data: {answer}\n\n")])
     })
     .await;
-    call(&client(), &url, Mode::Once).await.unwrap();
+    call(&client(), &url, Mode::Once(&NoBarrier)).await.unwrap();
     let replies = replies.lock().unwrap();
     assert_eq!((&replies[0]["id"], &replies[0]["error"]["code"]), (&json!("q"), &json!(-32601)));
 }

@@ -42,6 +42,7 @@ pub fn run() -> anyhow::Result<()> {
             arguments: &arguments,
             ctx: &ctx,
             call_id: "call-1",
+            key: "call-1",
             secrets: &NoSecrets,
             path_param: PathParam::Encode,
         })?;

@@ -149,6 +149,7 @@ fn render(row: &Value) -> Verdict {
         arguments: &arguments,
         ctx: &ctx,
         call_id,
+        key: call_id,
         secrets: &RowSecrets(field(row, "secrets")),
         path_param: PathParam::Encode,
     });

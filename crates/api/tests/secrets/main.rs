@@ -117,6 +117,7 @@ async fn a_secret_is_found_nowhere_but_at_the_upstream() {
             arguments: &serde_json::Map::new(),
             ctx: &toolcrib_definition::Ctx::default(),
             call_id: "c",
+            key: "c",
             secrets: app.executor.secrets().as_ref(),
             path_param: toolcrib_definition::PathParam::Encode,
         })
