@@ -45,6 +45,8 @@ pub(crate) enum Access {
     ReadAgents,
     ListAgentTools,
     Call,
+    ReadCall,
+    Decide,
     ReadTraces,
     ReadEvidence,
     FollowEvents,
@@ -57,8 +59,12 @@ impl Access {
         match (role, self) {
             (Role::Admin, _) => true,
             (Role::Operator, access) => access != Access::ManageTokens,
-            (Role::Caller, access) => matches!(access, Access::Call | Access::ListAgentTools | Access::ReadEvidence),
-            (Role::Auditor, access) => !matches!(access, Access::WriteCatalog | Access::Call | Access::ManageTokens),
+            (Role::Caller, access) => {
+                matches!(access, Access::Call | Access::ReadCall | Access::ListAgentTools | Access::ReadEvidence)
+            }
+            (Role::Auditor, access) => {
+                !matches!(access, Access::WriteCatalog | Access::Call | Access::Decide | Access::ManageTokens)
+            }
         }
     }
 
@@ -68,6 +74,8 @@ impl Access {
             Access::ReadAgents
             | Access::ListAgentTools
             | Access::Call
+            | Access::ReadCall
+            | Access::Decide
             | Access::ReadTraces
             | Access::ReadEvidence
             | Access::FollowEvents => true,
@@ -83,6 +91,8 @@ impl Access {
             Access::WriteCatalog => "change tools and agents",
             Access::ListAgentTools => "list an agent's tools",
             Access::Call => "call tools",
+            Access::ReadCall => "read calls",
+            Access::Decide => "decide about calls",
             Access::ReadTraces => "read traces",
             Access::ReadEvidence => "read evidence",
             Access::Observe => "read metrics and doctor",

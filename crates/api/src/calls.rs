@@ -45,8 +45,24 @@ pub(crate) struct OutcomeBody {
     /// For the person, never for the model.
     #[schema(value_type = Vec<Object>)]
     attachments: Vec<toolcrib_definition::Attachment>,
+    /// The stable code of what went wrong, or of what is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// Set while a person is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<ApprovalRef>,
+    /// The call in the ledger: `/v1/calls/{ledger_id}`. Set for what may change something, and for what a person is asked
+    /// about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger_id: Option<String>,
     trace_id: String,
     duration_ms: u64,
+}
+
+/// The approval that is waited for: `/v1/approvals/{id}`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApprovalRef {
+    id: String,
 }
 
 /// The end of a turn.
@@ -71,6 +87,9 @@ impl From<Outcome> for OutcomeBody {
             result: outcome.result,
             halt: outcome.halt.map(|halt| HaltBody { say: halt.say }),
             attachments: outcome.attachments,
+            code: outcome.code.map(Into::into),
+            approval: outcome.approval.map(|id| ApprovalRef { id }),
+            ledger_id: outcome.ledger_id,
             trace_id: outcome.trace_id,
             duration_ms: outcome.duration_ms,
         }
@@ -85,7 +104,8 @@ impl From<Outcome> for OutcomeBody {
     request_body(content = Object, description = "{tool, arguments, call_id, ctx} or {calls, ctx}"),
     security(("token" = [])),
     responses((status = 200, body = OutcomeBody, description = "An outcome, or {outcomes} for a batch"),
-        (status = 400, body = ProblemBody), (status = 404, body = ProblemBody), (status = 422, body = ProblemBody)))]
+        (status = 400, body = ProblemBody), (status = 404, body = ProblemBody),
+        (status = 409, body = ProblemBody, description = "The call_id names another call"), (status = 422, body = ProblemBody)))]
 pub(crate) async fn call(
     State(state): State<ApiState>,
     principal: Principal,
@@ -102,6 +122,10 @@ pub(crate) async fn call(
         None => {
             let request = request_of(&mut keys)?;
             let outcome = state.executor.call(&id, agent, ctx, request).await;
+            if outcome.code.as_deref() == Some("call.conflict") {
+                let message = outcome.result["error"].as_str().unwrap_or_default().to_owned();
+                return Err(ApiError::Conflict { code: "call.conflict", message, retryable: false });
+            }
             Ok(Json(OutcomeBody::from(outcome)).into_response())
         }
         Some(calls) => {

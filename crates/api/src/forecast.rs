@@ -5,8 +5,7 @@ use toolcrib_registry::{Agent, Snapshot};
 
 use crate::state::ApiState;
 
-/// Warnings of a tool: a host that today's egress policy blocks, a secret that is not configured, an
-/// approval that nobody can give yet.
+/// Warnings of a tool: a host that today's egress policy blocks, a secret that is not configured.
 pub(crate) fn warnings_for(state: &ApiState, definition: &Definition) -> Vec<String> {
     let mut warnings = Vec::new();
     let name = &definition.name;
@@ -29,9 +28,6 @@ pub(crate) fn warnings_for(state: &ApiState, definition: &Definition) -> Vec<Str
         if secrets.secret(secret).is_none() {
             warnings.push(format!("{name}: {}, and calls will fail until it is", missing_secret(secret)));
         }
-    }
-    if definition.approval != toolcrib_definition::Approval::Never {
-        warnings.push(format!("{name}: calls need an approval, which this version can't ask for, so they are denied"));
     }
     warnings
 }

@@ -39,6 +39,7 @@
 
 mod agent_tools;
 mod agents;
+mod approvals;
 mod auth;
 mod body;
 mod calls;
@@ -49,6 +50,7 @@ mod extract;
 mod forecast;
 mod health;
 mod ingestion;
+mod ledger;
 mod loopback;
 mod manifest;
 mod mcp;
@@ -61,6 +63,7 @@ mod revision;
 mod router;
 mod server;
 mod state;
+mod time;
 mod token_book;
 mod tokens;
 mod tool_try;

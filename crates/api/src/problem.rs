@@ -64,6 +64,10 @@ pub(crate) enum ApiError {
     })]
     Mark { mark: Option<String> },
     #[error("{message}")]
+    Conflict { code: &'static str, message: String, retryable: bool },
+    #[error("{0}")]
+    Unfit(String),
+    #[error("{message}")]
     Upstream { code: &'static str, message: String },
     #[error("something inside failed; the log says what")]
     Internal,
@@ -71,7 +75,7 @@ pub(crate) enum ApiError {
 
 /// The codes of the API's own errors with what they mean, for the reference.
 pub const API_CODES: &[(&str, &str)] = &[
-    ("http.not_found", "There is no such tool, agent, version, trace or token."),
+    ("http.not_found", "There is no such tool, agent, version, trace, call, approval or token."),
     ("http.no_route", "There is no such address."),
     ("http.method", "The address does not take this method."),
     ("auth.missing", "The request has no token."),
@@ -95,6 +99,12 @@ pub const API_CODES: &[(&str, &str)] = &[
     ("http.host", "A loopback server was asked for by another host name: a DNS rebinding guard."),
     ("http.origin", "A page of another origin asked a loopback server."),
     ("tool.name_mismatch", "The name in the body is not the name in the address."),
+    ("call.state", "The call is in a state that this does not apply to."),
+    ("call.too_early", "It is too early to say that a call was not performed; the message says from when on."),
+    ("approval.decided", "Somebody else decided first; the message says who, and what."),
+    ("approval.expired", "The time to decide is over."),
+    ("approval.kind", "A question is answered and an approval approved, not the other way round."),
+    ("approval.answer", "The answer is not of the type that was asked for, or none of the choices."),
     ("internal", "Something inside failed; the log says what."),
 ];
 
@@ -157,7 +167,8 @@ impl ApiError {
             ApiError::NameMismatch { .. } => "tool.name_mismatch",
             ApiError::Registry(error) => error.code(),
             ApiError::Mark { .. } => "mcp.mark",
-            ApiError::Upstream { code, .. } => code,
+            ApiError::Upstream { code, .. } | ApiError::Conflict { code, .. } => code,
+            ApiError::Unfit(_) => "approval.answer",
             ApiError::Internal => "internal",
         }
     }
@@ -184,6 +195,8 @@ impl ApiError {
             ApiError::Registry(error) => registry_status(error),
             ApiError::Mark { .. } => StatusCode::PRECONDITION_FAILED,
             ApiError::Upstream { .. } => StatusCode::BAD_GATEWAY,
+            ApiError::Conflict { .. } => StatusCode::CONFLICT,
+            ApiError::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ApiError::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -201,6 +214,7 @@ impl ApiError {
         match self {
             ApiError::BodyTimeout { .. } | ApiError::BodyBroken => true,
             ApiError::Registry(error) => error.retryable(),
+            ApiError::Conflict { retryable, .. } => *retryable,
             _ => false,
         }
     }

@@ -19,8 +19,8 @@ use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
-    agent_tools, agents, calls, doctor, events, health, manifest, mcp, mcp_ingest, mcp_servers, tokens, tool_try,
-    tool_versions, tools, traces,
+    agent_tools, agents, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest, mcp_servers,
+    tokens, tool_try, tool_versions, tools, traces,
 };
 
 /// Who the server answers.
@@ -76,6 +76,15 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(agents::read, agents::write, agents::delete))
         .routes(routes!(agent_tools::list))
         .routes(routes!(calls::call))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::read))
+        .routes(routes!(ledger::verdict))
+        .routes(routes!(ledger::cancel))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::read))
+        .routes(routes!(approvals::approve))
+        .routes(routes!(approvals::deny))
+        .routes(routes!(approvals::answer))
         .routes(routes!(mcp::post, mcp::get))
         .routes(routes!(traces::list))
         .routes(routes!(traces::read))

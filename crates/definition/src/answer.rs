@@ -53,7 +53,7 @@ pub struct Halt {
 }
 
 /// Something to show beside the answer.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Attachment {
     /// `card` or `image`.
     #[serde(rename = "type")]

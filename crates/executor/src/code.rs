@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::EffectMode;
 use toolcrib_registry::{CallContext, CodeToolError, RegisteredCodeTool};
+use toolcrib_store::EffectTransaction;
 
 /// How long a tool may go on after it was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -31,11 +32,12 @@ pub(crate) enum CodeFailure {
 pub(crate) async fn run(
     tool: &RegisteredCodeTool,
     arguments: &Map<String, Value>,
+    transaction: Option<&mut EffectTransaction>,
     context: &CallContext,
     deadline: Instant,
     given_up: &CancellationToken,
 ) -> Result<Value, CodeFailure> {
-    let running = AssertUnwindSafe(tool.run(arguments, context)).catch_unwind();
+    let running = AssertUnwindSafe(tool.run(arguments, transaction, context)).catch_unwind();
     let mut running = std::pin::pin!(running);
     let late = tokio::select! {
         ended = &mut running => return result_of(ended),

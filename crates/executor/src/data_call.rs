@@ -1,45 +1,45 @@
 //! One call of a data tool: from its arguments to the request, and from the answer to how it ended.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use toolcrib_definition::{
-    Answer, Approval, Definition, EffectMode, Extract, RenderError, RenderInput, RenderedRequest, Shaped,
-};
+use toolcrib_definition::{Answer, Definition, EffectMode, Extract, RenderError, RenderInput, RenderedRequest, Shaped};
+use toolcrib_egress::{Barrier, NoBarrier, Withheld};
+use toolcrib_store::LedgerState;
 
+use crate::claim::Claim;
 use crate::dispatch::{Cut, DispatchFailure, FailureKind, PreparedCall, UpstreamAnswer};
 use crate::events::EventKind;
+use crate::fingerprint::upstream_key;
 use crate::outcome::{HaltOutcome, Status};
-use crate::pipeline::{Caller, Ended, IN_DOUBT, Pipeline};
+use crate::pipeline::{Begun, Ended, IN_DOUBT, Performed, Pipeline};
 use crate::trace::TraceBuilder;
 
 /// How much the model reads of a body that is not whole, in characters.
 const MAX_CUT_BODY: usize = 2_000;
 
 impl Pipeline {
-    /// Approval, render, send, extract, evidence, halt.
+    /// Render, send, extract, evidence, halt.
     pub(crate) async fn data(
         &self,
         definition: &Definition,
         arguments: &Map<String, Value>,
-        call_id: &str,
-        caller: &Caller,
-        trace: &mut TraceBuilder,
-    ) -> Ended {
-        if definition.approval != Approval::Never {
-            // Closed, not open: a rule that can't be asked about is not a rule that says yes.
-            let message = "this tool needs a person's approval, and none can be asked for here; nothing was sent";
-            return Ended::error(Status::Denied, "call.approval", message, None);
-        }
+        claim: Option<&Claim>,
+        begun: &mut Begun,
+    ) -> Performed {
+        let Begun { call_id, caller, trace, .. } = begun;
         let rendering = Instant::now();
         let request = match self.render(definition, arguments, call_id) {
             Ok(request) => request,
             Err(ref error @ RenderError::MissingSecret { ref name }) => {
                 let reason = format!("the secret {name:?} is not configured");
-                return Ended::error(Status::Error, "call.secret", error.to_string(), Some(reason));
+                return Performed::failed(Ended::error(Status::Error, "call.secret", error.to_string(), Some(reason)));
             }
-            Err(error) => return Ended::error(Status::Error, "call.arguments", error.to_string(), None),
+            Err(error) => {
+                return Performed::failed(Ended::error(Status::Error, "call.arguments", error.to_string(), None));
+            }
         };
         trace.phase("render", rendering);
         trace.request(&request);
@@ -48,12 +48,19 @@ impl Pipeline {
             definition.timeout.map_or(self.agent.limits().tool_timeout, |s| Duration::from_secs(u64::from(s)));
         let deadline = Instant::now() + timeout;
         let client = caller.client.as_ref();
-        let call = PreparedCall { definition, request: &request, deadline, client };
+        let barrier: &dyn Barrier = claim.map_or(&NoBarrier, |claim| claim);
+        let call = PreparedCall { definition, request: &request, deadline, client, barrier };
+        if let (EffectMode::Idempotent, Some(claim)) = (definition.effect(), claim)
+            && let Err(Withheld(reason)) = claim.cross().await
+        {
+            return Performed::failed(withheld(reason));
+        }
         let dispatched = match definition.effect() {
             EffectMode::Idempotent => tokio::select! {
                 dispatched = self.inner.dispatch.dispatch(call) => dispatched,
                 () = caller.cancellation.cancelled() => {
-                    return Ended::error(Status::Error, "call.cancelled", "the caller gave the call up", None);
+                    let ended = Ended::error(Status::Error, "call.cancelled", "the caller gave the call up", None);
+                    return Performed::failed(ended);
                 }
             },
             // What may have happened is awaited, whoever still listens.
@@ -63,8 +70,15 @@ impl Pipeline {
         trace.sends(dispatched.sends);
         self.inner.metrics.retried(dispatched.sends.saturating_sub(1));
         match dispatched.result {
-            Ok(answer) => self.shape(definition, answer, trace).await,
-            Err(failure) => self.unanswered(definition.effect(), failure, trace),
+            Ok(answer) => {
+                let state = state_of(definition, answer.status);
+                Performed { ended: self.shape(definition, answer, trace).await, state: Some(state) }
+            }
+            Err(failure) => {
+                let ended = self.unanswered(definition.effect(), failure, trace);
+                let in_doubt = ended.status == Status::InDoubt;
+                Performed { ended, state: Some(if in_doubt { LedgerState::InDoubt } else { LedgerState::Failed }) }
+            }
         }
     }
 
@@ -79,7 +93,7 @@ impl Pipeline {
             arguments,
             ctx: &self.ctx,
             call_id,
-            key: call_id,
+            key: &upstream_key(&self.ledger_session(), call_id),
             secrets: secrets.as_ref().as_ref(),
             path_param: self.inner.dispatch.policy().path_param,
         })
@@ -116,8 +130,8 @@ impl Pipeline {
                 }
             }
         }
-        let status = status_of(effect, answer.status, &shaped);
-        let error = matches!(status, Status::Error | Status::InDoubt).then_some(("call.tool", None));
+        let status = status_of(definition, answer.status, &shaped);
+        let error = matches!(status, Status::Error | Status::InDoubt).then_some((Cow::Borrowed("call.tool"), None));
         let mut result = shaped.result;
         if success && let (Some(_), Some(object)) = (answer.cut, result.as_object_mut()) {
             object.insert("truncated".to_owned(), "the response did not come whole".into());
@@ -133,6 +147,7 @@ impl Pipeline {
             halt: shaped.halt.map(|halt| HaltOutcome { say: halt.say }),
             attachments: shaped.attachments,
             error,
+            ..Ended::new(status, Value::Null)
         }
     }
 
@@ -178,15 +193,37 @@ fn cut_answer(definition: &Definition, answer: &UpstreamAnswer, cut: Cut) -> End
     if definition.extract == Extract::BodyRaw && definition.evidence.is_none() {
         result["body"] = answer.body.chars().take(MAX_CUT_BODY).collect::<String>().into();
     }
-    Ended { status: Status::Ok, result, halt: None, attachments: Vec::new(), error: None }
+    Ended::new(Status::Ok, result)
+}
+
+pub(crate) fn withheld(reason: String) -> Ended {
+    let message = "the call was not sent: the ledger did not let it go";
+    Ended::error(Status::Error, "call.withheld", message, Some(reason))
+}
+
+/// Whether an answer does not say if a call that may happen only once did happen. A redirect after a form says that it
+/// did as often as not; one that only names another address says that it did not.
+fn is_in_doubt(definition: &Definition, status: u16) -> bool {
+    definition.effect() == EffectMode::AtMostOnce
+        && !definition.not_performed_on.contains(&status)
+        && matches!(status, 300 | 302..=306 | 408 | 429 | 500..=599)
+}
+
+/// Where in the ledger an answer brings its call.
+fn state_of(definition: &Definition, status: u16) -> LedgerState {
+    match status {
+        200..=299 => LedgerState::Succeeded,
+        _ if is_in_doubt(definition, status) => LedgerState::InDoubt,
+        _ => LedgerState::Failed,
+    }
 }
 
 /// The status of an answered call. For a call that may happen only once, an answer that does not say
 /// whether it happened leaves it in doubt.
-fn status_of(effect: EffectMode, status: u16, shaped: &Shaped) -> Status {
+fn status_of(definition: &Definition, status: u16, shaped: &Shaped) -> Status {
     if shaped.halt.is_some() {
         Status::Halted
-    } else if effect == EffectMode::AtMostOnce && matches!(status, 408 | 429 | 500..=599) {
+    } else if is_in_doubt(definition, status) {
         Status::InDoubt
     } else if shaped.is_error {
         Status::Error

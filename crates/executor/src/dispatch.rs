@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
-use toolcrib_definition::{Definition, RenderedRequest};
-use toolcrib_egress::{Blocked, Policy, Timings};
+use toolcrib_definition::{Definition, EffectMode, RenderedRequest};
+use toolcrib_egress::{Barrier, Blocked, Policy, Timings};
 use toolcrib_registry::ToolClient;
 
 /// A data call that was checked and rendered.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct PreparedCall<'a> {
     /// The tool.
     pub definition: &'a Definition,
@@ -20,6 +20,16 @@ pub struct PreparedCall<'a> {
     pub deadline: Instant,
     /// The caller, to tell it how far the work is.
     pub client: &'a dyn ToolClient,
+    /// Is crossed before the first byte of a call with a side effect.
+    pub barrier: &'a dyn Barrier,
+}
+
+impl PreparedCall<'_> {
+    /// Whether it may be sent again when nobody knows whether it arrived: it changes nothing, or the upstream knows it by
+    /// its key.
+    pub fn is_repeatable(&self) -> bool {
+        self.definition.effect() == EffectMode::Idempotent || self.definition.idempotency_key_header.is_some()
+    }
 }
 
 /// Makes calls.

@@ -20,6 +20,14 @@ pub enum EventKind {
     EgressBlocked,
     /// The catalog changed.
     CatalogChanged,
+    /// A person is asked about a call.
+    ApprovalRequested,
+    /// A person decided about a call, or nobody did in time.
+    ApprovalDecided,
+    /// It is not known whether a call took effect.
+    CallInDoubt,
+    /// A person said what became of a call in doubt.
+    VerdictGiven,
     /// Traces could not be kept.
     TracesLost,
 }
@@ -32,6 +40,10 @@ impl EventKind {
             EventKind::CallFinished => "call_finished",
             EventKind::EgressBlocked => "egress_blocked",
             EventKind::CatalogChanged => "catalog_changed",
+            EventKind::ApprovalRequested => "approval_requested",
+            EventKind::ApprovalDecided => "approval_decided",
+            EventKind::CallInDoubt => "call_in_doubt",
+            EventKind::VerdictGiven => "verdict_given",
             EventKind::TracesLost => "traces_lost",
         }
     }

@@ -11,8 +11,10 @@ use toolcrib_definition::{Ctx, CtxField, Secrets};
 use toolcrib_registry::{Agent, NoClient, Registry, ToolClient};
 use tracing::Instrument;
 
+use crate::claim::Claims;
 use crate::dispatch::Dispatch;
 use crate::events::Events;
+use crate::keeper::spawn_renewals;
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
 use crate::pipeline::{Begun, Pipeline};
@@ -45,9 +47,43 @@ impl CallRequest {
     }
 }
 
+/// How the ledger is kept.
+#[derive(Debug, Clone)]
+pub struct LedgerSettings {
+    /// How long a process may be silent before its calls are taken over. It prolongs its leases three times in that
+    /// time. Default 15 s.
+    pub lease: Duration,
+    /// How long a call must have been in doubt before a person's word that it was not performed lets it run again.
+    /// Default 60 s.
+    pub quarantine: Duration,
+    /// How long a person may take to decide. Default 7 days.
+    pub approval_time: Duration,
+    /// How long settled calls are kept, and with them the answer to a repeated `call_id`. Default 30 days.
+    pub retention: Duration,
+}
+
+impl Default for LedgerSettings {
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Self {
+            lease: Duration::from_secs(15),
+            quarantine: Duration::from_secs(60),
+            approval_time: day * 7,
+            retention: day * 30,
+        }
+    }
+}
+
+/// A duration in whole ms.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
+}
+
 /// Settings of the executor.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutorSettings {
+    /// How the ledger is kept.
+    pub ledger: LedgerSettings,
     /// How traces are queued and kept.
     pub recorder: RecorderSettings,
 }
@@ -66,6 +102,10 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) events: Events,
     pub(crate) running: TaskTracker,
+    pub(crate) ledger: LedgerSettings,
+    /// The name of this process in the ledger.
+    pub(crate) owner: String,
+    pub(crate) claims: Arc<Claims>,
 }
 
 impl Executor {
@@ -79,6 +119,7 @@ impl Executor {
     ) -> Self {
         let (metrics, events) = (Metrics::default(), Events::default());
         let store = registry.store().clone();
+        let owner = store.randomness().hex();
         let recorder = Recorder::spawn(store, settings.recorder, metrics.clone(), events.clone());
         let inner = Inner {
             registry,
@@ -88,8 +129,13 @@ impl Executor {
             metrics,
             events,
             running: TaskTracker::new(),
+            ledger: settings.ledger,
+            owner,
+            claims: Arc::default(),
         };
-        Self { inner: Arc::new(inner) }
+        let inner = Arc::new(inner);
+        spawn_renewals(&inner);
+        Self { inner }
     }
 
     /// Runs one call to its end, also when the caller stops waiting for it.
@@ -117,6 +163,11 @@ impl Executor {
     /// The task that writes traces.
     pub fn recorder(&self) -> &Recorder {
         &self.inner.recorder
+    }
+
+    /// How the ledger is kept.
+    pub fn ledger_settings(&self) -> &LedgerSettings {
+        &self.inner.ledger
     }
 
     /// How calls are made.

@@ -31,18 +31,18 @@ impl HttpDispatch {
         Self { client, breakers: Breakers::default(), budget: RetryBudget::default() }
     }
 
-    async fn send(&self, outbound: &Outbound, effect: EffectMode, deadline: Instant) -> Result<Inbound, SendFailure> {
-        match effect {
-            EffectMode::Idempotent => self.client.read(outbound, deadline).await,
+    async fn send(&self, outbound: &Outbound, call: PreparedCall<'_>) -> Result<Inbound, SendFailure> {
+        match call.definition.effect() {
+            EffectMode::Idempotent => self.client.read(outbound, call.deadline).await,
             EffectMode::AtMostOnce | EffectMode::Transactional => {
-                self.client.connect(&outbound.target, deadline).await?.send(outbound).await
+                let connection = self.client.connect(&outbound.target, call.deadline).await?;
+                connection.past(call.barrier).await?.send(outbound).await
             }
         }
     }
 
     /// Sends until there is an answer that stands, or nothing more may be sent.
     async fn send_with_retries(&self, outbound: &Outbound, call: PreparedCall<'_>, host: &str) -> (Sending, u32) {
-        let effect = call.definition.effect();
         let mut sends = 0;
         let mut last = None;
         loop {
@@ -51,9 +51,9 @@ impl HttpDispatch {
                 return (last.map_or(paused, Sending::Done), sends);
             }
             sends += 1;
-            let result = self.send(outbound, effect, call.deadline).await;
+            let result = self.send(outbound, call).await;
             let wait = match &result {
-                _ if effect != EffectMode::Idempotent || sends == MAX_SENDS => None,
+                _ if !call.is_repeatable() || sends == MAX_SENDS => None,
                 Ok(inbound) if is_retryable_status(inbound.status.as_u16()) => {
                     let after = inbound.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
                     wait_before(sends, after)
@@ -85,6 +85,7 @@ impl HttpDispatch {
             Err(failure) => match &failure.error {
                 EgressError::Blocked(_)
                 | EgressError::Request { .. }
+                | EgressError::Withheld { .. }
                 | EgressError::Timeout { phase: Phase::Queue, .. } => self.breakers.unasked(host),
                 _ => self.breakers.failed(host, Instant::now()),
             },
@@ -190,6 +191,7 @@ fn failure_of(error: &EgressError, sent: Sent) -> DispatchFailure {
     let message = match error {
         EgressError::Blocked(blocked) => format!("blocked by the egress policy ({})", blocked.reason.code()).into(),
         EgressError::Request { .. } => Cow::Borrowed("the request can't be written"),
+        EgressError::Withheld { .. } => Cow::Borrowed("the call was not sent: the ledger did not let it go"),
         EgressError::Protocol { .. } => Cow::Borrowed("the upstream broke off or sent no valid HTTP"),
         other => other.to_string().into(),
     };

@@ -1,7 +1,7 @@
 //! One call and one batch, from the arguments a model gave to the outcome it reads.
 //!
 //! The way of a call is in `pipeline.rs` and reads like the contract: resolve, allowed, arguments,
-//! approval, render, egress, send, extract, evidence, halt, trace, outcome. How a call is made is
+//! approval, ledger, render, egress, send, extract, evidence, halt, trace, outcome. How a call is made is
 //! behind [`Dispatch`]; [`HttpDispatch`] makes it over the guarded client.
 //!
 //! ```
@@ -34,27 +34,37 @@
 //! # }
 //! ```
 
+mod approval;
 mod batch;
 mod breaker;
+mod claim;
 mod code;
 mod data_call;
+mod decisions;
 mod dispatch;
 mod events;
 mod executor;
+mod failpoint;
+mod fingerprint;
 mod http;
+mod keeper;
+mod ledgered;
 mod mcp;
 mod metrics;
 mod outcome;
 mod pipeline;
 mod preview;
+mod recorded;
 mod recorder;
 mod retry;
 mod trace;
+mod wait;
 
 pub use breaker::{BreakerReport, BreakerState};
+pub use decisions::{DecisionError, LedgerCall, Say, SayOfDoubt, UnfitAnswer};
 pub use dispatch::{Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedCall, UpstreamAnswer};
 pub use events::{Event, EventKind, Events};
-pub use executor::{CallRequest, Executor, ExecutorSettings};
+pub use executor::{CallRequest, Executor, ExecutorSettings, LedgerSettings};
 pub use http::HttpDispatch;
 pub use mcp::ProtocolDispatch;
 pub use metrics::Metrics;

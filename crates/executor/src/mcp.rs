@@ -47,7 +47,7 @@ impl ProtocolDispatch {
         };
         let mode = match call.definition.effect() {
             EffectMode::Idempotent => Mode::Repeatable,
-            EffectMode::AtMostOnce | EffectMode::Transactional => Mode::Once,
+            EffectMode::AtMostOnce | EffectMode::Transactional => Mode::Once(call.barrier),
         };
         self.budget.earn();
         let mut sends = 0;
@@ -70,7 +70,7 @@ impl ProtocolDispatch {
             };
             let was_sent = failure.sent == Sent::InDoubt;
             sends += u32::from(was_sent);
-            let may_repeat = mode == Mode::Repeatable && failure.error.retryable() && sends < MAX_SENDS;
+            let may_repeat = call.is_repeatable() && failure.error.retryable() && sends < MAX_SENDS;
             let wait = wait_before(sends.max(1), None).filter(|wait| Instant::now() + *wait < call.deadline);
             if let Some(wait) = wait.filter(|_| may_repeat)
                 && self.budget.spend()
@@ -94,6 +94,7 @@ impl ProtocolDispatch {
             McpError::Egress(
                 EgressError::Blocked(_)
                 | EgressError::Request { .. }
+                | EgressError::Withheld { .. }
                 | EgressError::Timeout { phase: Phase::Queue, .. },
             ) => self.breakers.unasked(host),
             McpError::Egress(_) | McpError::Timeout | McpError::Http { status: 502..=504, .. } => {

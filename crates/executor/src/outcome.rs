@@ -1,5 +1,7 @@
 //! What a call came to.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 use toolcrib_definition::Attachment;
 
@@ -26,6 +28,11 @@ impl Status {
     /// Every status.
     pub const ALL: [Status; 7] =
         [Status::Ok, Status::Error, Status::Halted, Status::Waiting, Status::Denied, Status::Skipped, Status::InDoubt];
+
+    /// The status with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -56,6 +63,12 @@ pub struct Outcome {
     pub halt: Option<HaltOutcome>,
     /// For the person, never for the model.
     pub attachments: Vec<Attachment>,
+    /// The stable code of what went wrong, or of what is waited for.
+    pub code: Option<Cow<'static, str>>,
+    /// The approval that is waited for.
+    pub approval: Option<String>,
+    /// The call in the ledger, when it is one that may change something or that a person is asked about.
+    pub ledger_id: Option<String>,
     /// The trace of the call.
     pub trace_id: String,
     /// How long it took, in ms.
@@ -79,7 +92,19 @@ pub const CALL_CODES: &[(&str, &str)] = &[
     ("call.unknown_tool", "There is no such tool, or the agent may not use it; the model is told the same of both."),
     ("call.denied", "The agent may not use the tool."),
     ("call.arguments", "The schema, or a place in the request, does not allow the arguments."),
-    ("call.approval", "The tool needs a person's approval, which this server can't ask for yet; nothing was sent."),
+    ("call.approval", "The call waits for a person's approval; nothing was done yet."),
+    ("call.question", "A person was asked something, and the answer is waited for."),
+    ("call.running", "The call is still running; ask again with the same call_id."),
+    ("call.conflict", "The call_id names another call in this session."),
+    ("call.denied_by_rule", "The tool's own rule refuses a call with these arguments."),
+    ("call.denied_by_person", "A person refused the call; nothing was done."),
+    ("call.expired", "Nobody decided about the call in time, so it was not made. That is no refusal."),
+    (
+        "call.not_made",
+        "The call was not made: its tool was changed or deleted, its agent lost the tool, or it was taken back.",
+    ),
+    ("call.in_doubt", "The call broke off, and nobody knows whether it took effect; a person gives a verdict."),
+    ("call.unknown", "Nobody will find out whether the call took effect: a person gave up on it."),
     ("call.limit", "The batch has more calls than the agent may make; the calls past the limit were not run."),
     ("call.halted", "An earlier call of the batch ended the turn; this one was not run."),
     ("call.secret", "A secret that the tool needs is not configured."),

@@ -1,5 +1,6 @@
 //! The way of one call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,10 +9,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::json::{kind_of, parse};
 use toolcrib_definition::{Attachment, Ctx, EffectMode};
+use toolcrib_egress::{Barrier, Withheld};
 use toolcrib_registry::{Agent, CallContext, Entry, RegisteredCodeTool, Snapshot, ToolClient};
-use toolcrib_store::time_ordered_id;
+use toolcrib_store::{Ask, LedgerState, time_ordered_id};
 
+use crate::approval::{Refused, ask_about};
+use crate::claim::Claim;
 use crate::code::{self, CodeFailure};
+use crate::data_call::withheld;
 use crate::events::EventKind;
 use crate::executor::{CallRequest, Inner};
 use crate::metrics::Metrics;
@@ -38,28 +43,49 @@ pub(crate) struct Ended {
     pub(crate) halt: Option<HaltOutcome>,
     pub(crate) attachments: Vec<Attachment>,
     /// The code and the operator's reason, when it is an error.
-    pub(crate) error: Option<(&'static str, Option<String>)>,
+    pub(crate) error: Option<(Cow<'static, str>, Option<String>)>,
+    /// The approval that is waited for.
+    pub(crate) approval: Option<String>,
+    /// The call in the ledger.
+    pub(crate) ledger_id: Option<String>,
+}
+
+/// How a call ended, and where that brings its row. None when the row is where it belongs already.
+pub(crate) struct Performed {
+    pub(crate) ended: Ended,
+    pub(crate) state: Option<LedgerState>,
+}
+
+impl Performed {
+    /// Nothing happened.
+    pub(crate) fn failed(ended: Ended) -> Self {
+        Self { ended, state: Some(LedgerState::Failed) }
+    }
 }
 
 impl Ended {
+    pub(crate) fn new(status: Status, result: Value) -> Self {
+        Self { status, result, halt: None, attachments: Vec::new(), error: None, approval: None, ledger_id: None }
+    }
+
     pub(crate) fn error(
         status: Status,
         code: &'static str,
         message: impl Into<String>,
         reason: Option<String>,
     ) -> Self {
-        Self { status, result: error_result(message), halt: None, attachments: Vec::new(), error: Some((code, reason)) }
+        Self { error: Some((Cow::Borrowed(code), reason)), ..Self::new(status, error_result(message)) }
     }
 }
 
 /// What is settled of a call before it runs: however it ends, it ends under these names.
 pub(crate) struct Begun {
-    call_id: String,
-    trace_id: String,
-    tool: String,
+    pub(crate) call_id: String,
+    pub(crate) trace_id: String,
+    pub(crate) tool: String,
     origin: &'static str,
     effect: EffectMode,
-    trace: TraceBuilder,
+    pub(crate) trace: TraceBuilder,
     pub(crate) caller: Caller,
     /// How many calls of the batch have ended, counted up by each that ends.
     ended: Option<Arc<AtomicUsize>>,
@@ -135,7 +161,7 @@ impl Pipeline {
             || json!({ "call_id": begun.call_id, "tool": begun.tool, "trace_id": begun.trace_id }),
         );
         let ended = match self.resolve(&begun.tool) {
-            Ok(entry) => self.checked(entry, arguments, &begun.call_id, &begun.caller, &mut begun.trace).await,
+            Ok(entry) => self.checked(entry, arguments, &mut begun).await,
             Err(ended) => *ended,
         };
         self.finish(begun, ended)
@@ -157,13 +183,13 @@ impl Pipeline {
     }
 
     /// Metrics, trace, event and outcome: the end of every call.
-    fn finish(&self, begun: Begun, ended: Ended) -> Outcome {
+    pub(crate) fn finish(&self, begun: Begun, ended: Ended) -> Outcome {
         let Begun { call_id, trace_id, tool, origin, mut trace, ended: batch, .. } = begun;
         if let Some(batch) = batch {
             trace.ended_as(batch.fetch_add(1, Ordering::SeqCst) + 1);
         }
         if let Some((code, reason)) = &ended.error {
-            trace.error(code, reason.as_deref());
+            trace.error(code.clone(), reason.as_deref());
         }
         let elapsed = trace.elapsed_ms();
         let outcome = Outcome {
@@ -173,6 +199,9 @@ impl Pipeline {
             result: ended.result,
             halt: ended.halt,
             attachments: ended.attachments,
+            code: ended.error.map(|(code, _)| code),
+            approval: ended.approval,
+            ledger_id: ended.ledger_id,
             trace_id,
             duration_ms: elapsed.round() as u64,
         };
@@ -207,15 +236,8 @@ impl Pipeline {
         }
     }
 
-    /// Arguments, then the kind of tool.
-    async fn checked(
-        &self,
-        entry: &Arc<Entry>,
-        arguments: Value,
-        call_id: &str,
-        caller: &Caller,
-        trace: &mut TraceBuilder,
-    ) -> Ended {
+    /// Arguments, approval, ledger.
+    async fn checked(&self, entry: &Arc<Entry>, arguments: Value, begun: &mut Begun) -> Ended {
         let checking = Instant::now();
         let wrong = |message: String| Ended::error(Status::Error, "call.arguments", message, None);
         let arguments = match read_arguments(arguments) {
@@ -229,11 +251,40 @@ impl Pipeline {
         if let Err(error) = view.parameters.check(&arguments) {
             return wrong(error.to_string());
         }
-        trace.phase("check", checking);
+        begun.trace.phase("check", checking);
+        let ask = match ask_about(entry, &self.agent_id, &self.agent, &arguments, &self.ctx) {
+            Ok(ask) => ask,
+            Err(Refused(reason)) => {
+                let message = format!("this call is refused: {reason}");
+                return Ended::error(Status::Denied, "call.denied_by_rule", message, None);
+            }
+        };
+        if entry.effect() == EffectMode::Idempotent && ask == Ask::IfRepeated {
+            return self.perform(entry, &arguments, None, begun).await.ended;
+        }
+        let proposing = Instant::now();
+        let proposed = self.propose(entry, &arguments, ask, begun).await;
+        begun.trace.phase("propose", proposing);
+        match proposed {
+            Ok(claim) => self.run_claimed(entry, &arguments, claim, begun).await,
+            Err(ended) => *ended,
+        }
+    }
+
+    /// Does what the call is for, by the kind of its tool.
+    pub(crate) async fn perform(
+        &self,
+        entry: &Entry,
+        arguments: &Map<String, Value>,
+        claim: Option<&Claim>,
+        begun: &mut Begun,
+    ) -> Performed {
         match (entry.as_code(), entry.as_data()) {
-            (Some(tool), _) => self.code(tool, &arguments, call_id, caller, trace).await,
-            (None, Some(definition)) => self.data(definition, &arguments, call_id, caller, trace).await,
-            (None, None) => Ended::error(Status::Error, "call.internal", "the tool can't be read", None),
+            (Some(tool), _) => self.code(tool, arguments, claim, begun).await,
+            (None, Some(definition)) => self.data(definition, arguments, claim, begun).await,
+            (None, None) => {
+                Performed::failed(Ended::error(Status::Error, "call.internal", "the tool can't be read", None))
+            }
         }
     }
 
@@ -241,27 +292,42 @@ impl Pipeline {
         &self,
         tool: &RegisteredCodeTool,
         arguments: &Map<String, Value>,
-        call_id: &str,
-        caller: &Caller,
-        trace: &mut TraceBuilder,
-    ) -> Ended {
+        claim: Option<&Claim>,
+        begun: &mut Begun,
+    ) -> Performed {
+        if let Some(claim) = claim
+            && let Err(Withheld(reason)) = claim.cross().await
+        {
+            return Performed::failed(withheld(reason));
+        }
         let running = Instant::now();
         let deadline = running + self.agent.limits().tool_timeout;
-        let context = CallContext {
+        let context = self.code_context(begun);
+        let result = code::run(tool, arguments, None, &context, deadline, &begun.caller.cancellation).await;
+        begun.trace.phase("run", running);
+        match result {
+            Ok(result) => Performed { ended: Ended::new(Status::Ok, result), state: Some(LedgerState::Succeeded) },
+            Err(failure) => {
+                let ended = self.code_failed(tool, failure, &begun.caller);
+                let in_doubt = ended.status == Status::InDoubt;
+                Performed { ended, state: Some(if in_doubt { LedgerState::InDoubt } else { LedgerState::Failed }) }
+            }
+        }
+    }
+
+    /// What a code tool is told of its call.
+    pub(crate) fn code_context(&self, begun: &Begun) -> CallContext {
+        CallContext {
             ctx: self.ctx.clone(),
-            call_id: call_id.to_owned(),
+            call_id: begun.call_id.clone(),
             session: self.session.clone(),
             cancellation: CancellationToken::new(),
-            client: Arc::clone(&caller.client),
-        };
-        let result = code::run(tool, arguments, &context, deadline, &caller.cancellation).await;
-        trace.phase("run", running);
-        let failure = match result {
-            Ok(result) => {
-                return Ended { status: Status::Ok, result, halt: None, attachments: Vec::new(), error: None };
-            }
-            Err(failure) => failure,
-        };
+            client: Arc::clone(&begun.caller.client),
+        }
+    }
+
+    /// The end of a code tool that gave no result.
+    pub(crate) fn code_failed(&self, tool: &RegisteredCodeTool, failure: CodeFailure, caller: &Caller) -> Ended {
         if matches!(failure, CodeFailure::Tool(_)) && caller.client.waits() {
             let message = "the tool waits for an answer of its caller";
             return Ended::error(Status::Waiting, "call.input", message, None);

@@ -1,5 +1,7 @@
 //! The readable record of one call.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -111,6 +113,8 @@ struct Parts {
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_as: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    ledger_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorPart>,
     /// Has its own place, after the result.
     #[serde(skip)]
@@ -160,7 +164,7 @@ struct EvidencePart {
 
 #[derive(Serialize)]
 struct ErrorPart {
-    code: &'static str,
+    code: Cow<'static, str>,
     reason: Option<Kept>,
 }
 
@@ -327,13 +331,14 @@ impl TraceBuilder {
         });
     }
 
-    pub(crate) fn error(&mut self, code: &'static str, reason: Option<&str>) {
-        self.parts.error = Some(ErrorPart { code, reason: reason.map(|reason| self.text(reason)) });
+    pub(crate) fn error(&mut self, code: impl Into<Cow<'static, str>>, reason: Option<&str>) {
+        self.parts.error = Some(ErrorPart { code: code.into(), reason: reason.map(|reason| self.text(reason)) });
     }
 
     /// The trace of the finished call.
     pub(crate) fn finish(mut self, outcome: &Outcome, agent: &str, session: &str) -> FinishedTrace {
         let result = self.value(&outcome.result);
+        self.parts.ledger_id = outcome.ledger_id.clone();
         let row = TraceRow {
             id: outcome.trace_id.clone(),
             session: session.to_owned(),

@@ -68,6 +68,7 @@ pub struct Agent {
     tools_allow_groups: Option<Vec<String>>,
     tools_deny: Vec<String>,
     tools_deferred: Vec<String>,
+    approvals_required: Vec<String>,
     limits: Limits,
     lookup: Lookup,
 }
@@ -81,7 +82,15 @@ struct Lookup {
     deferred: HashSet<String>,
 }
 
-const KEYS: [&str; 6] = ["description", "tools_allow", "tools_allow_groups", "tools_deny", "tools_deferred", "limits"];
+const KEYS: [&str; 7] = [
+    "description",
+    "tools_allow",
+    "tools_allow_groups",
+    "tools_deny",
+    "tools_deferred",
+    "approvals_required",
+    "limits",
+];
 const LIMIT_KEYS: [&str; 3] = ["tool_timeout", "tool_concurrency", "max_tool_calls"];
 
 impl Agent {
@@ -121,6 +130,11 @@ impl Agent {
         &self.tools_deferred
     }
 
+    /// Tools whose every call needs a person's approval when this agent makes it, whatever their own rule says.
+    pub fn approvals_required(&self) -> &[String] {
+        &self.approvals_required
+    }
+
     /// Limits of its calls.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -134,6 +148,7 @@ impl Agent {
             "tools_allow_groups": self.tools_allow_groups,
             "tools_deny": self.tools_deny,
             "tools_deferred": self.tools_deferred,
+            "approvals_required": self.approvals_required,
             "limits": {
                 "tool_timeout": self.limits.tool_timeout.as_secs(),
                 "tool_concurrency": self.limits.tool_concurrency,
@@ -202,6 +217,7 @@ impl Reader {
         let tools_allow_groups = list("tools_allow_groups");
         let tools_deny = list("tools_deny").unwrap_or_default();
         let tools_deferred = list("tools_deferred").unwrap_or_default();
+        let approvals_required = list("approvals_required").unwrap_or_default();
         let limits = get("limits").map_or_else(Limits::default, |value| self.limits(value));
         let set = |list: &[String]| list.iter().cloned().collect();
         let lookup = Lookup {
@@ -210,7 +226,16 @@ impl Reader {
             deny: set(&tools_deny),
             deferred: set(&tools_deferred),
         };
-        Agent { description, tools_allow, tools_allow_groups, tools_deny, tools_deferred, limits, lookup }
+        Agent {
+            description,
+            tools_allow,
+            tools_allow_groups,
+            tools_deny,
+            tools_deferred,
+            approvals_required,
+            limits,
+            lookup,
+        }
     }
 
     fn names(&mut self, value: &Value, pointer: &str) -> Vec<String> {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{
     Ctx, EffectMode, InvalidName, Parameters, Problem, ProblemCode, Problems, ToolName, ToolView,
 };
+use toolcrib_store::EffectTransaction;
 
 use crate::error::RegistryError;
 use crate::schema_of::schema_of;
@@ -35,6 +36,34 @@ pub trait CodeTool: Send + Sync + 'static {
     /// # Errors
     /// [`CodeToolError`], which the model reads.
     async fn call(&self, arguments: Self::Arguments, context: &CallContext) -> Result<Value, CodeToolError>;
+}
+
+/// A tool written in Rust whose effect is in the store's own database. Its effect and the end of its call commit
+/// together, so it happens exactly once, also when the process is killed.
+///
+/// On SQLite the transaction holds the right to write, so other writes wait: be done in a moment.
+#[async_trait]
+pub trait TransactionalTool: Send + Sync + 'static {
+    /// What the tool takes: a struct whose top-level fields follow the name rule.
+    type Arguments: DeserializeOwned + JsonSchema + Send;
+    /// The name the model calls.
+    const NAME: &'static str;
+    /// What the model reads.
+    const DESCRIPTION: &'static str;
+    /// The group, for allowlists.
+    const GROUP: Option<&'static str> = None;
+
+    /// Does the work in the open transaction, which commits when this returns a result and is undone when it
+    /// returns an error. Whatever it does elsewhere happens as often as the call is tried.
+    ///
+    /// # Errors
+    /// [`CodeToolError`], which the model reads. Then nothing of it happened.
+    async fn call(
+        &self,
+        arguments: Self::Arguments,
+        transaction: &mut EffectTransaction,
+        context: &CallContext,
+    ) -> Result<Value, CodeToolError>;
 }
 
 /// An error that the model reads.
@@ -73,23 +102,55 @@ pub struct RegisteredCodeTool {
     runner: Box<dyn Runner>,
 }
 
-/// [`CodeTool`] with its argument type hidden.
+/// A tool with its argument type hidden.
 #[async_trait]
 trait Runner: Send + Sync {
-    async fn run(&self, arguments: Map<String, Value>, context: &CallContext) -> Result<Value, CodeToolError>;
+    async fn run(
+        &self,
+        arguments: Map<String, Value>,
+        transaction: Option<&mut EffectTransaction>,
+        context: &CallContext,
+    ) -> Result<Value, CodeToolError>;
 }
 
 struct Typed<T>(T);
+struct TypedTransactional<T>(T);
+
+fn typed<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, CodeToolError> {
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| CodeToolError(format!("invalid arguments: {error}")))
+}
+
+fn as_object(value: Value) -> Value {
+    match value {
+        object @ Value::Object(_) => object,
+        other => json!({ "value": other }),
+    }
+}
 
 #[async_trait]
 impl<T: CodeTool> Runner for Typed<T> {
-    async fn run(&self, arguments: Map<String, Value>, context: &CallContext) -> Result<Value, CodeToolError> {
-        let arguments = serde_json::from_value(Value::Object(arguments))
-            .map_err(|error| CodeToolError(format!("invalid arguments: {error}")))?;
-        match self.0.call(arguments, context).await? {
-            object @ Value::Object(_) => Ok(object),
-            other => Ok(json!({ "value": other })),
-        }
+    async fn run(
+        &self,
+        arguments: Map<String, Value>,
+        _transaction: Option<&mut EffectTransaction>,
+        context: &CallContext,
+    ) -> Result<Value, CodeToolError> {
+        self.0.call(typed(arguments)?, context).await.map(as_object)
+    }
+}
+
+#[async_trait]
+impl<T: TransactionalTool> Runner for TypedTransactional<T> {
+    async fn run(
+        &self,
+        arguments: Map<String, Value>,
+        transaction: Option<&mut EffectTransaction>,
+        context: &CallContext,
+    ) -> Result<Value, CodeToolError> {
+        let missing = || CodeToolError("the tool needs a transaction, and there is none".to_owned());
+        let transaction = transaction.ok_or_else(missing)?;
+        self.0.call(typed(arguments)?, transaction, context).await.map(as_object)
     }
 }
 
@@ -99,28 +160,43 @@ impl RegisteredCodeTool {
     /// # Errors
     /// [`RegistryError::CodeTool`] when its name, description or schema breaks a rule.
     pub fn new<T: CodeTool>(tool: T) -> Result<Self, RegistryError> {
-        let refuse = |problems| RegistryError::CodeTool { name: T::NAME.to_owned(), problems };
+        if T::EFFECT == EffectMode::Transactional {
+            let message = "a tool whose effect commits with its call implements TransactionalTool".to_owned();
+            let problem = Problem { pointer: "/effect".to_owned(), code: ProblemCode::Effect, message };
+            let problems = Problems::from_iter([problem]);
+            return Err(RegistryError::CodeTool { name: T::NAME.to_owned(), problems });
+        }
+        let schema = schema_of::<T::Arguments>();
+        Self::checked(T::NAME, T::DESCRIPTION, T::GROUP, T::EFFECT, &schema, Box::new(Typed(tool)))
+    }
+
+    /// Checks a transactional tool.
+    ///
+    /// # Errors
+    /// [`RegistryError::CodeTool`] when its name, description or schema breaks a rule.
+    pub fn transactional<T: TransactionalTool>(tool: T) -> Result<Self, RegistryError> {
+        let (schema, effect) = (schema_of::<T::Arguments>(), EffectMode::Transactional);
+        Self::checked(T::NAME, T::DESCRIPTION, T::GROUP, effect, &schema, Box::new(TypedTransactional(tool)))
+    }
+
+    fn checked(
+        name: &str,
+        description: &'static str,
+        group: Option<&'static str>,
+        effect: EffectMode,
+        schema: &Value,
+        runner: Box<dyn Runner>,
+    ) -> Result<Self, RegistryError> {
+        let refuse = |problems| RegistryError::CodeTool { name: name.to_owned(), problems };
         let wrong = |pointer: &str, code, message: String| {
             refuse(Problems::from_iter([Problem { pointer: pointer.to_owned(), code, message }]))
         };
-        let bad_name = |error: InvalidName| wrong("/name", ProblemCode::Name, error.to_string());
-        let name = T::NAME.parse().map_err(bad_name)?;
-        if T::DESCRIPTION.trim().is_empty() {
+        let parsed = name.parse().map_err(|error: InvalidName| wrong("/name", ProblemCode::Name, error.to_string()))?;
+        if description.trim().is_empty() {
             return Err(wrong("/description", ProblemCode::Description, "the description is blank".to_owned()));
         }
-        if T::EFFECT == EffectMode::Transactional {
-            let message = "a transactional tool needs the ledger, which this version does not have".to_owned();
-            return Err(wrong("/effect", ProblemCode::Effect, message));
-        }
-        let parameters = Parameters::from_schema(&schema_of::<T::Arguments>()).map_err(refuse)?;
-        Ok(Self {
-            name,
-            description: T::DESCRIPTION,
-            group: T::GROUP,
-            effect: T::EFFECT,
-            parameters,
-            runner: Box::new(Typed(tool)),
-        })
+        let parameters = Parameters::from_schema(schema).map_err(refuse)?;
+        Ok(Self { name: parsed, description, group, effect, parameters, runner })
     }
 
     /// The name.
@@ -143,11 +219,16 @@ impl RegisteredCodeTool {
         ToolView { name: &self.name, description: self.description, parameters: &self.parameters, effect: self.effect }
     }
 
-    /// Runs the tool with arguments that its schema accepts.
+    /// Runs the tool with arguments that its schema accepts. A transactional one needs its transaction.
     ///
     /// # Errors
     /// What the tool says.
-    pub async fn run(&self, arguments: &Map<String, Value>, context: &CallContext) -> Result<Value, CodeToolError> {
-        self.runner.run(self.parameters.typed(arguments), context).await
+    pub async fn run(
+        &self,
+        arguments: &Map<String, Value>,
+        transaction: Option<&mut EffectTransaction>,
+        context: &CallContext,
+    ) -> Result<Value, CodeToolError> {
+        self.runner.run(self.parameters.typed(arguments), transaction, context).await
     }
 }

@@ -49,7 +49,7 @@ mod tool_client;
 mod words;
 
 pub use agent::{Agent, AgentId, Limits};
-pub use code_tool::{CallContext, CodeTool, CodeToolError, RegisteredCodeTool};
+pub use code_tool::{CallContext, CodeTool, CodeToolError, RegisteredCodeTool, TransactionalTool};
 pub use entry::{Entry, Origin};
 pub use error::{REGISTRY_CODES, RegistryError};
 pub use registry::{Imported, Registry, RegistryBuilder};

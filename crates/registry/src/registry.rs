@@ -10,7 +10,7 @@ use toolcrib_definition::{Definition, json};
 use toolcrib_store::{AgentRow, Expect, Revision, Store, StoreError, ToolRow, WriteKind, Written};
 
 use crate::agent::{Agent, AgentId};
-use crate::code_tool::{CodeTool, RegisteredCodeTool};
+use crate::code_tool::{CodeTool, RegisteredCodeTool, TransactionalTool};
 use crate::entry::{Entry, read_row};
 use crate::error::RegistryError;
 use crate::search::{Hit, Search};
@@ -51,6 +51,13 @@ impl RegistryBuilder {
     #[must_use]
     pub fn code_tool<T: CodeTool>(mut self, tool: T) -> Self {
         self.code.push(RegisteredCodeTool::new(tool));
+        self
+    }
+
+    /// Adds a tool written in Rust whose effect is in the store's own database.
+    #[must_use]
+    pub fn transactional_tool<T: TransactionalTool>(mut self, tool: T) -> Self {
+        self.code.push(RegisteredCodeTool::transactional(tool));
         self
     }
 

@@ -100,6 +100,11 @@ impl Database {
         Ok(sqlx::query_scalar("SELECT now_ms()").fetch_one(&mut **tx).await?)
     }
 
+    /// The same outside a transaction.
+    async fn time(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT now_ms()").fetch_one(self.readers()).await?)
+    }
+
     /// Begins a transaction that writes to the catalog. It is alone from its start, as on SQLite: what it
     /// reads of the catalog holds until it commits.
     async fn write_catalog(&self) -> Result<Tx, StoreError> {
@@ -130,6 +135,10 @@ impl Rows for Database {
 
     async fn limit_pages(&self, _pages: i64) -> Result<(), StoreError> {
         Err(StoreError::Refused { reason: "a Postgres database has no such bound".to_owned() })
+    }
+
+    fn effect_limit(&self) -> Option<Duration> {
+        None
     }
 
     fn changes(&self) -> &Changes {

@@ -42,6 +42,8 @@ mod traces;
 
 /// How long a write waits for another process before it is refused.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a transactional call may hold the right to write: less than others wait for it.
+const EFFECT_LIMIT: Duration = Duration::from_secs(4);
 const READERS: u32 = 4;
 
 type Driver = Sqlite;
@@ -105,6 +107,11 @@ impl Database {
         Ok(self.clock.now_ms())
     }
 
+    /// The same outside a transaction.
+    async fn time(&self) -> Result<i64, StoreError> {
+        Ok(self.clock.now_ms())
+    }
+
     /// Begins a transaction that writes to the catalog. It is alone from its start.
     async fn write_catalog(&self) -> Result<Tx, StoreError> {
         self.write().await
@@ -134,6 +141,10 @@ impl Rows for Database {
         let sql = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
         sqlx::query_scalar::<_, i64>(sql).fetch_one(&self.writer).await?;
         Ok(())
+    }
+
+    fn effect_limit(&self) -> Option<Duration> {
+        Some(EFFECT_LIMIT)
     }
 
     fn changes(&self) -> &Changes {

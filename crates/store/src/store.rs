@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
@@ -92,6 +93,9 @@ pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledge
     /// # Errors
     /// [`StoreError`] when the database can't be used, or has no such bound.
     async fn limit_pages(&self, pages: i64) -> Result<(), StoreError>;
+
+    /// How long a transactional call may take, when it holds up all other writes.
+    fn effect_limit(&self) -> Option<Duration>;
 
     /// What is written here, and by other processes as far as the database tells of them.
     fn changes(&self) -> &Changes;

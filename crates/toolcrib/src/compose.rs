@@ -30,7 +30,7 @@ pub(crate) async fn build(config: &Config, location: &Location, shutdown: Cancel
     let client = Client::new(guard, limits, &config.trust_roots()?)?;
     let secrets = ConfiguredSecrets::read(config.secrets.dir.as_deref())?;
     tracing::debug!(secrets = secrets.len(), tools = registry.snapshot().tool_count(), "composed");
-    let settings = ExecutorSettings { recorder: config.recorder_settings() };
+    let settings = ExecutorSettings { ledger: config.ledger_settings(), recorder: config.recorder_settings() };
     let mcp = McpClient::new(client.clone());
     let dispatch = ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone());
     let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(secrets), settings);

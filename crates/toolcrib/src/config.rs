@@ -30,6 +30,10 @@ pub struct Config {
     pub secrets: SecretsConfig,
     /// How long traces are kept.
     pub traces: TracesConfig,
+    /// How calls with side effects are kept.
+    pub ledger: LedgerConfig,
+    /// How people are asked.
+    pub approvals: ApprovalsConfig,
     /// What manifests may read.
     pub manifest: ManifestConfig,
     /// What is logged.
@@ -108,6 +112,38 @@ pub struct EgressConfig {
 pub struct SecretsConfig {
     /// A folder with one file a secret, as containers mount them.
     pub dir: Option<PathBuf>,
+}
+
+/// How calls with side effects are kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerConfig {
+    /// How long a process may be silent before its calls are taken over, in ms.
+    pub lease: u64,
+    /// How long a call must have been in doubt before it may run again on a person's word, in seconds.
+    pub quarantine: u64,
+    /// Days that a settled call is kept, and with it the answer to a repeated call_id.
+    pub days: u64,
+}
+
+impl Default for LedgerConfig {
+    fn default() -> Self {
+        Self { lease: 15_000, quarantine: 60, days: 30 }
+    }
+}
+
+/// How people are asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalsConfig {
+    /// How long a person may take to decide, in seconds.
+    pub expire_after: u64,
+}
+
+impl Default for ApprovalsConfig {
+    fn default() -> Self {
+        Self { expire_after: 7 * 24 * 3600 }
+    }
 }
 
 /// How long traces are kept.

@@ -55,6 +55,13 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("traces.days", "Days that a trace is kept."),
     ("traces.count", "Traces that are kept at the most."),
+    ("ledger.lease", "How long a process may be silent before its calls are taken over, in ms."),
+    (
+        "ledger.quarantine",
+        "How long a call must have been in doubt before it may run again on a person's word, in seconds.",
+    ),
+    ("ledger.days", "Days that a settled call is kept, and with it the answer to a repeated call_id."),
+    ("approvals.expire_after", "How long a person may take to decide, in seconds."),
     (
         "manifest.env",
         "Variables that {{env.*}} may read: names, or * for all; none by default. Those that begin with TOOLCRIB_ never.",

@@ -23,6 +23,15 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("DELETE", "/v1/agents/{id}", &["admin", "operator"]),
     ("GET", "/v1/agents/{id}/tools", &["admin", "operator", "caller", "auditor"]),
     ("POST", "/v1/agents/{id}/calls", &["admin", "operator", "caller"]),
+    ("GET", "/v1/calls", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/calls/{id}", &["admin", "operator", "caller", "auditor"]),
+    ("POST", "/v1/calls/{id}/verdict", &["admin", "operator"]),
+    ("POST", "/v1/calls/{id}/cancel", &["admin", "operator", "caller"]),
+    ("GET", "/v1/approvals", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/approvals/{id}", &["admin", "operator", "caller", "auditor"]),
+    ("POST", "/v1/approvals/{id}/approve", &["admin", "operator"]),
+    ("POST", "/v1/approvals/{id}/deny", &["admin", "operator"]),
+    ("POST", "/v1/approvals/{id}/answer", &["admin", "operator"]),
     ("GET", "/v1/traces", &["admin", "operator", "auditor"]),
     ("GET", "/v1/traces/{id}", &["admin", "operator", "auditor"]),
     ("GET", "/v1/sessions/{session}/evidence", &["admin", "operator", "caller", "auditor"]),
@@ -84,7 +93,15 @@ async fn a_bound_token_is_good_for_its_agents_only() {
             let method: Method = method.parse().unwrap();
             let of_one_agent =
                 path.contains("/v1/agents/{id}") || path.contains("/traces") || path.contains("/sessions");
-            let lists = matches!(*path, "/v1/agents" | "/v1/events" | "/v1/traces" | "/v1/sessions/{session}/evidence");
+            let lists = matches!(
+                *path,
+                "/v1/agents"
+                    | "/v1/events"
+                    | "/v1/traces"
+                    | "/v1/calls"
+                    | "/v1/approvals"
+                    | "/v1/sessions/{session}/evidence"
+            );
             let path =
                 path.replace("/agents/{id}", "/agents/theirs").replace("{id}", outcome["trace_id"].as_str().unwrap());
             let path = concrete(&path);

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -14,10 +15,12 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
 use toolcrib_definition::Secrets;
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
-use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
+use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, LedgerSettings, ProtocolDispatch};
 use toolcrib_mcp_ingest::McpClient;
-use toolcrib_registry::{CallContext, CodeTool, CodeToolError, Registry};
-use toolcrib_store::{Location, NewToken, OsRandomness, Role, Store, SystemClock};
+use toolcrib_registry::{CallContext, CodeTool, CodeToolError, Registry, RegistryBuilder, TransactionalTool};
+use toolcrib_store::{
+    EffectTransaction, Location, NewToken, OsRandomness, Role, SqlValue, Store, StoreError, SystemClock,
+};
 use tower::ServiceExt;
 
 /// The value of the one secret of the tests.
@@ -82,6 +85,54 @@ impl CodeTool for Clock {
     }
 }
 
+/// A tool whose effect is in the store's own database: it adds to an account, and fails after that when it is told to.
+struct Deposit;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub struct DepositArguments {
+    pub amount: i64,
+    /// Fails on purpose after it wrote: error, panic or commit
+    pub fail: Option<String>,
+}
+
+#[async_trait::async_trait]
+impl TransactionalTool for Deposit {
+    type Arguments = DepositArguments;
+    const NAME: &'static str = "deposit";
+    const DESCRIPTION: &'static str = "Adds to the account";
+
+    async fn call(
+        &self,
+        arguments: DepositArguments,
+        transaction: &mut EffectTransaction,
+        _context: &CallContext,
+    ) -> Result<Value, CodeToolError> {
+        let failed = |error: StoreError| CodeToolError(format!("{error} {}", error.reason().unwrap_or_default()));
+        let create = "CREATE TABLE IF NOT EXISTS account (amount BIGINT NOT NULL)";
+        transaction.execute(create, &[]).await.map_err(failed)?;
+        let insert = "INSERT INTO account (amount) VALUES ($1)";
+        transaction.execute(insert, &[arguments.amount.into()]).await.map_err(failed)?;
+        match arguments.fail.as_deref() {
+            Some("panic") => panic!("the bank closed"),
+            Some("commit") => drop(transaction.execute(" commit", &[]).await.map_err(failed)?),
+            Some(reason) => return Err(CodeToolError(format!("the bank says {reason}"))),
+            None => {}
+        }
+        let rows = transaction.fetch("SELECT SUM(amount) AS total FROM account", &[]).await.map_err(failed)?;
+        let SqlValue::Integer(total) = rows[0][0].1 else { return Err(CodeToolError("no total".into())) };
+        Ok(json!({ "total": total }))
+    }
+}
+
+/// Short times, so that a test need not wait.
+fn ledger_settings() -> LedgerSettings {
+    LedgerSettings {
+        lease: Duration::from_millis(900),
+        quarantine: Duration::from_millis(1),
+        ..LedgerSettings::default()
+    }
+}
+
 impl App {
     pub async fn new() -> Self {
         Self::with_policy(Policy { allow_http: true, allow_private: true, ..Policy::default() }).await
@@ -93,15 +144,33 @@ impl App {
         Self::open(folder, &location, policy).await
     }
 
+    /// One that has the tool `deposit` too.
+    pub async fn with_bank() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::File(folder.path().join("test.db"));
+        Self::build(folder, &location, Policy::default(), |builder| builder.transactional_tool(Deposit)).await
+    }
+
     pub async fn open(folder: TempDir, location: &Location, policy: Policy) -> Self {
+        Self::build(folder, location, policy, |builder| builder).await
+    }
+
+    async fn build(
+        folder: TempDir,
+        location: &Location,
+        policy: Policy,
+        tools: impl FnOnce(RegistryBuilder) -> RegistryBuilder,
+    ) -> Self {
         let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await.unwrap();
-        let registry = Registry::builder(store.clone()).code_tool(Clock).open().await.unwrap();
+        let registry = tools(Registry::builder(store.clone()).code_tool(Clock)).open().await.unwrap();
         let limits = Limits { body_bytes: 64 << 10, ..Limits::default() };
         let guard = Guard::new(Arc::new(policy), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
         let client = Client::new(guard, limits, &TrustRoots::default()).unwrap();
         let mcp = McpClient::new(client.clone());
         let dispatch = ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone());
-        let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(OneSecret), ExecutorSettings::default());
+        let settings = ExecutorSettings { ledger: ledger_settings(), ..ExecutorSettings::default() };
+        let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(OneSecret), settings);
+        tokio::spawn(executor.clone().keep_ledger(CancellationToken::new()));
         let environment = |name: &str| (name == "REGION").then(|| "south".to_owned());
         let state =
             ApiState::new(executor.clone(), mcp, Arc::new(environment), CancellationToken::new()).await.unwrap();

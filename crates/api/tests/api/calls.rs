@@ -61,7 +61,7 @@ async fn failures_are_results_that_the_model_reads() {
     check("a", "dead", "error", "upstream.connect", "no connection").await;
     check("a", "nowhere", "error", "call.unknown_tool", "no tool").await;
     check("none", "teapot", "denied", "call.denied", "no tool").await;
-    check("a", "waits", "denied", "call.approval", "approval").await;
+    check("a", "waits", "waiting", "call.approval", "approval").await;
 }
 
 #[tokio::test]

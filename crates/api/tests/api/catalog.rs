@@ -111,10 +111,9 @@ async fn warnings_say_what_will_fail_later() {
     let mut tool = get_tool("inner", "http://10.0.0.5/x");
     tool["request"]["headers"] = json!({ "Authorization": "Bearer {{secret.unknown}}" });
     tool["secret_headers"] = json!(["Authorization"]);
-    tool["approval"] = "always".into();
     let answer = app.put("/v1/tools/inner", tool).await.json();
     let warnings = answer["warnings"].to_string();
-    for part in ["egress.scheme", "unknown", "approval"] {
+    for part in ["egress.scheme", "unknown"] {
         assert!(warnings.contains(part), "{warnings}");
     }
     app.agent("lost", json!({ "tools_allow": ["nowhere"], "tools_deferred": ["inner"] })).await;

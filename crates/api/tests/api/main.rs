@@ -4,9 +4,11 @@
 
 mod access;
 mod app;
+mod approvals;
 mod bad_input;
 mod calls;
 mod catalog;
 mod events;
+mod ledger;
 mod spec;
 mod storage;

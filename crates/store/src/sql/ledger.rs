@@ -126,10 +126,20 @@ impl Ledger for Database {
     }
 
     async fn move_overdue(&self, actor: &str) -> Result<Overdue, StoreError> {
+        // Mostly nothing is, and then nobody need wait for the right to write.
+        let any: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM ledger WHERE state IN ('claimed', 'sent') AND lease_until <= $1) \
+             OR EXISTS (SELECT 1 FROM approvals WHERE state = 'open' AND expires_at <= $1)",
+        )
+        .bind(self.time().await?)
+        .fetch_one(self.readers())
+        .await?;
+        if !any {
+            return Ok(Overdue::default());
+        }
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
-        let mut overdue = Overdue::default();
-        overdue.ready = free_claims(&mut tx, actor, now).await?;
+        let mut overdue = Overdue { ready: free_claims(&mut tx, actor, now).await?, ..Overdue::default() };
         for (id, state) in free_sent(&mut tx, actor, now).await? {
             if state == LedgerState::Ready.as_str() { &mut overdue.ready } else { &mut overdue.in_doubt }.push(id);
         }

@@ -337,8 +337,11 @@ async fn apply(store: &Store, before: &Oracle, step: &Move) {
     }
 }
 
+/// State, owner, epoch, lease, life of the key, last move.
+type Seen = (LedgerState, Option<String>, i64, Option<i64>, Option<i64>, i64);
+
 /// What the database says, in the oracle's words.
-async fn read(store: &Store) -> BTreeMap<String, (LedgerState, Option<String>, i64, Option<i64>, Option<i64>, i64)> {
+async fn read(store: &Store) -> BTreeMap<String, Seen> {
     let rows = store.ledger_rows(&LedgerFilter::default(), None, 100).await.unwrap().items;
     let of = |row: toolcrib_store::LedgerRow| {
         (row.id, (row.state, row.owner, row.epoch, row.lease_until, row.resend_until, row.updated_at))
@@ -346,7 +349,7 @@ async fn read(store: &Store) -> BTreeMap<String, (LedgerState, Option<String>, i
     rows.into_iter().map(of).collect()
 }
 
-fn expected(oracle: &Oracle) -> BTreeMap<String, (LedgerState, Option<String>, i64, Option<i64>, Option<i64>, i64)> {
+fn expected(oracle: &Oracle) -> BTreeMap<String, Seen> {
     let of = |(key, call): (&Key, &Call)| {
         let owner = call.owner.map(owner_name);
         (id_of(*key), (call.state, owner, call.epoch, call.lease_until, call.resend_until, call.updated_at))

@@ -101,6 +101,8 @@ fn sections(figment: &Figment, problems: &mut Vec<String>) -> Config {
         egress: section(figment, "egress", problems),
         secrets: section(figment, "secrets", problems),
         traces: section(figment, "traces", problems),
+        ledger: section(figment, "ledger", problems),
+        approvals: section(figment, "approvals", problems),
         manifest: section(figment, "manifest", problems),
         log: section(figment, "log", problems),
     };

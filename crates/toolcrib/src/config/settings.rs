@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use toolcrib_api::ServerSettings;
 use toolcrib_definition::PathParam;
 use toolcrib_egress::{Limits, Policy, TrustRoots};
-use toolcrib_executor::RecorderSettings;
+use toolcrib_executor::{LedgerSettings, RecorderSettings};
 use toolcrib_store::{Location, Retention};
 
 use super::{Config, DatabaseUrl, List};
@@ -36,6 +36,10 @@ impl Config {
             ("egress.in_flight_per_host", self.egress.in_flight_per_host as u64, 100_000),
             ("store.poll", self.store.poll, 3_600_000),
             ("traces.days", self.traces.days, 36_500),
+            ("ledger.lease", self.ledger.lease, 3_600_000),
+            ("ledger.quarantine", self.ledger.quarantine, 31_536_000),
+            ("ledger.days", self.ledger.days, 36_500),
+            ("approvals.expire_after", self.approvals.expire_after, 315_360_000),
             ("traces.count", self.traces.count, 1_000_000_000),
         ] {
             if value == 0 || value > most {
@@ -146,6 +150,16 @@ impl Config {
             drain: Duration::from_secs(self.server.drain),
             max_connections: self.server.max_connections,
             ..ServerSettings::default()
+        }
+    }
+
+    /// How calls with side effects are kept, and people are asked.
+    pub fn ledger_settings(&self) -> LedgerSettings {
+        LedgerSettings {
+            lease: Duration::from_millis(self.ledger.lease),
+            quarantine: Duration::from_secs(self.ledger.quarantine),
+            approval_time: Duration::from_secs(self.approvals.expire_after),
+            retention: Duration::from_secs(self.ledger.days.saturating_mul(24 * 3600)),
         }
     }
 

@@ -1,0 +1,45 @@
+//! Whether a person is asked about a call.
+
+use serde_json::{Map, Value};
+use toolcrib_definition::{Approval, Ctx, RuleAnswer, ToolFacts};
+use toolcrib_registry::{Agent, Entry};
+use toolcrib_store::Ask;
+
+/// Why a call is refused by its tool's own rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) String);
+
+/// What the tool's rule and the agent's say together: the stricter wins.
+pub(crate) fn ask_about(
+    entry: &Entry,
+    agent_id: &str,
+    agent: &Agent,
+    arguments: &Map<String, Value>,
+    ctx: &Ctx,
+) -> Result<Ask, Refused> {
+    let rule = entry.as_data().map_or(&Approval::Never, |definition| &definition.approval);
+    let ask = match rule {
+        Approval::Never => Ask::IfRepeated,
+        Approval::Always => Ask::Always("every call of this tool needs a person's approval".to_owned()),
+        Approval::Once => {
+            Ask::Once("the first call with these arguments in a session needs a person's approval".to_owned())
+        }
+        Approval::When(rule) => {
+            let tags: Vec<String> = entry.tags().map(str::to_owned).collect();
+            let effect = entry.effect().as_str();
+            let facts = ToolFacts { name: entry.name(), group: entry.group(), tags: &tags, effect };
+            let typed = entry.view().map(|view| view.parameters.typed(arguments));
+            match rule.judge(typed.as_ref().unwrap_or(arguments), ctx, facts) {
+                Ok(RuleAnswer::Go) => Ask::IfRepeated,
+                Ok(RuleAnswer::Ask) => Ask::Always(format!("the tool's rule asks for it: {}", rule.text())),
+                Ok(RuleAnswer::Deny(reason)) => return Err(Refused(reason)),
+                // Closed, not open: a rule that can't be evaluated says nothing in favour of the call.
+                Err(problem) => Ask::Always(format!("the tool's rule could not be evaluated: {problem}")),
+            }
+        }
+    };
+    if agent.approvals_required().iter().any(|name| name == entry.name()) && !matches!(ask, Ask::Always(_)) {
+        return Ok(Ask::Always(format!("the agent {agent_id} needs a person's approval for this tool")));
+    }
+    Ok(ask)
+}
