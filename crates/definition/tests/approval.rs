@@ -1,6 +1,6 @@
 //! Approval rules: what is read, what is refused and where, and what a rule says of a call.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
 use toolcrib_definition::{Approval, Ctx, CtxField, Definition, RuleAnswer, ToolFacts};

@@ -17,6 +17,10 @@ pub(crate) fn ask_about(
     arguments: &Map<String, Value>,
     ctx: &Ctx,
 ) -> Result<Ask, Refused> {
+    if entry.as_code().is_some_and(|tool| tool.asks_a_person()) {
+        let question = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
+        return Ok(Ask::Question(question.to_owned()));
+    }
     let rule = entry.as_data().map_or(&Approval::Never, |definition| &definition.approval);
     let ask = match rule {
         Approval::Never => Ask::IfRepeated,

@@ -168,8 +168,10 @@ impl Agent {
         if self.lookup.deny.contains(tool.name()) {
             return false;
         }
+        // What takes a person's time is given to nobody who was not meant to have it.
+        let asks_a_person = tool.as_code().is_some_and(|tool| tool.asks_a_person());
         if self.tools_allow.is_none() && self.tools_allow_groups.is_none() {
-            return true;
+            return !asks_a_person;
         }
         self.lookup.allow.contains(tool.name()) || tool.group().is_some_and(|group| self.lookup.groups.contains(group))
     }

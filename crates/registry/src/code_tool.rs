@@ -12,6 +12,7 @@ use toolcrib_definition::{
 };
 use toolcrib_store::EffectTransaction;
 
+use crate::ask_question::AskQuestion;
 use crate::error::RegistryError;
 use crate::schema_of::schema_of;
 use crate::tool_client::ToolClient;
@@ -100,6 +101,8 @@ pub struct RegisteredCodeTool {
     effect: EffectMode,
     parameters: Parameters,
     runner: Box<dyn Runner>,
+    /// Whether a person answers in the place of the tool.
+    asks_a_person: bool,
 }
 
 /// A tool with its argument type hidden.
@@ -179,6 +182,14 @@ impl RegisteredCodeTool {
         Self::checked(T::NAME, T::DESCRIPTION, T::GROUP, effect, &schema, Box::new(TypedTransactional(tool)))
     }
 
+    /// The tool `ask_question`: a person's answer is its result. Only agents that name it may use it.
+    ///
+    /// # Errors
+    /// As [`RegisteredCodeTool::new`].
+    pub(crate) fn ask_question() -> Result<Self, RegistryError> {
+        Ok(Self { asks_a_person: true, ..Self::new(AskQuestion)? })
+    }
+
     fn checked(
         name: &str,
         description: &'static str,
@@ -196,7 +207,12 @@ impl RegisteredCodeTool {
             return Err(wrong("/description", ProblemCode::Description, "the description is blank".to_owned()));
         }
         let parameters = Parameters::from_schema(schema).map_err(refuse)?;
-        Ok(Self { name: parsed, description, group, effect, parameters, runner })
+        Ok(Self { name: parsed, description, group, effect, parameters, runner, asks_a_person: false })
+    }
+
+    /// Whether a person answers in the place of the tool.
+    pub fn asks_a_person(&self) -> bool {
+        self.asks_a_person
     }
 
     /// The name.

@@ -38,6 +38,7 @@
 //! ```
 
 mod agent;
+mod ask_question;
 mod code_tool;
 mod entry;
 mod error;

@@ -54,6 +54,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// Adds the tool `ask_question`, by which an agent that names it asks an operator.
+    #[must_use]
+    pub fn ask_question(mut self) -> Self {
+        self.code.push(RegisteredCodeTool::ask_question());
+        self
+    }
+
     /// Adds a tool written in Rust whose effect is in the store's own database.
     #[must_use]
     pub fn transactional_tool<T: TransactionalTool>(mut self, tool: T) -> Self {

@@ -23,7 +23,7 @@ pub(crate) struct Parts {
 /// Builds store, registry, egress, executor and API from a configuration.
 pub(crate) async fn build(config: &Config, location: &Location, shutdown: CancellationToken) -> anyhow::Result<Parts> {
     let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
-    let registry = Registry::builder(store.clone()).open().await?;
+    let registry = Registry::builder(store.clone()).ask_question().open().await?;
     let limits = config.limits();
     let guard =
         Guard::new(Arc::new(config.policy()?), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);

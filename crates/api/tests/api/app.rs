@@ -148,7 +148,8 @@ impl App {
     pub async fn with_bank() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::File(folder.path().join("test.db"));
-        Self::build(folder, &location, Policy::default(), |builder| builder.transactional_tool(Deposit)).await
+        let tools = |builder: RegistryBuilder| builder.transactional_tool(Deposit).ask_question();
+        Self::build(folder, &location, Policy::default(), tools).await
     }
 
     pub async fn open(folder: TempDir, location: &Location, policy: Policy) -> Self {

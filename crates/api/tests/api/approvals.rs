@@ -198,3 +198,37 @@ async fn a_call_that_waits_can_be_taken_back() {
     assert_eq!(app.post(&cancel, json!({})).await.code(), "call.state");
     assert_eq!(count.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn an_operator_answers_a_question() {
+    let app = App::with_bank().await;
+    app.agent("a", json!({})).await;
+    app.agent("curious", json!({ "tools_allow": ["ask_question"] })).await;
+    let arguments = json!({ "question": "How many boxes are left?", "answer_type": "number" });
+    let ask = async |agent: &str, arguments: &Value| {
+        let body = json!({ "tool": "ask_question", "arguments": arguments });
+        app.post(&format!("/v1/agents/{agent}/calls"), body).await.json()
+    };
+    assert_eq!(ask("a", &arguments).await["status"], "denied", "only who names it may use it");
+    let id = approval_of(&ask("curious", &arguments).await);
+    let shown = app.get(&format!("/v1/approvals/{id}")).await.json();
+    assert_eq!((shown["kind"].as_str(), shown["why"].as_str()), (Some("question"), Some("How many boxes are left?")));
+    let path = format!("/v1/approvals/{id}");
+    assert_eq!(app.post(&format!("{path}/approve"), json!({})).await.code(), "approval.kind");
+    let unfit = app.post(&format!("{path}/answer"), json!({ "answer": "many" })).await;
+    assert_eq!((unfit.status, unfit.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "approval.answer"));
+    let answered = app.post(&format!("{path}/answer"), json!({ "answer": 7 })).await.json();
+    assert_eq!(
+        (answered["state"].as_str(), &answered["outcome"]["result"]),
+        (Some("answered"), &json!({ "answer": 7 }))
+    );
+
+    let choices = json!({ "question": "Which one?", "choices": ["red", "blue"] });
+    let id = approval_of(&ask("curious", &choices).await);
+    assert_eq!(
+        app.post(&format!("/v1/approvals/{id}/answer"), json!({ "answer": "green" })).await.code(),
+        "approval.answer"
+    );
+    let denied = app.post(&format!("/v1/approvals/{id}/deny"), json!({ "reason": "ask the shop" })).await.json();
+    assert_eq!(denied["outcome"]["result"]["error"], "a person refused this call: ask the shop");
+}
