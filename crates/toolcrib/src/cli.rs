@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use toolcrib_store::Location;
 
-use crate::commands::{agents, call, config as config_command, doctor, events, mcp, tokens, tools, traces};
+use crate::commands::{
+    agents, approvals, call, calls, config as config_command, doctor, events, mcp, tokens, tools, traces,
+};
 use crate::config::{self, Config, Loaded, Overrides};
 use crate::connection::Connection;
 use crate::output::Output;
@@ -61,6 +63,12 @@ enum Command {
     Agents(agents::AgentsCommand),
     /// Call a tool as an agent
     Call(call::CallArgs),
+    /// Calls with side effects: list, show, verdict, cancel
+    #[command(subcommand)]
+    Calls(calls::CallsCommand),
+    /// What waits for a person: list, show, approve, deny, answer
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
     /// Traces: list, show
     #[command(subcommand)]
     Traces(traces::TracesCommand),
@@ -148,6 +156,8 @@ impl Cli {
                     Command::Tools(command) => command.run(&connection, output).await,
                     Command::Agents(command) => command.run(&connection, output).await,
                     Command::Call(args) => args.run(&connection, output).await,
+                    Command::Calls(command) => command.run(&connection, output).await,
+                    Command::Approvals(command) => command.run(&connection, output).await,
                     Command::Traces(command) => command.run(&connection, output).await,
                     Command::Mcp(command) => command.run(&config, &connection, output).await,
                     Command::Events => events::run(&connection).await,

@@ -1,7 +1,9 @@
 //! The commands, each a file. They all speak to the API through a [`crate::connection::Connection`].
 
 pub(crate) mod agents;
+pub(crate) mod approvals;
 pub(crate) mod call;
+pub(crate) mod calls;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;

@@ -67,6 +67,11 @@ impl Connection {
         Ok(Self::Local { router: router(state, Audience::Network), executor, store })
     }
 
+    /// Whether it is this process that works on the database.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Connection::Local { .. })
+    }
+
     /// Sends a request and fails on an error of the API, in words.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let answer = self.ask(method, path, body).await?;

@@ -42,6 +42,14 @@ impl CallArgs {
                 cell(&outcome["trace_id"])
             );
             println!("{:#}", outcome["result"]);
+            if let Some(id) = outcome["approval"]["id"].as_str() {
+                eprintln!(
+                    "`toolcrib approvals show {id}` says what is asked, `toolcrib approvals approve {id}` lets it run"
+                );
+            }
+            if outcome["status"] == "in_doubt" {
+                eprintln!("`toolcrib calls verdict {} …` says what became of it", cell(&outcome["ledger_id"]));
+            }
         });
         match outcome["status"].as_str() {
             Some("ok" | "halted" | "waiting") => Ok(()),
