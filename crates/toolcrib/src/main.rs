@@ -25,6 +25,8 @@ fn end_quietly_on_a_closed_pipe() {
 
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
+    #[cfg(feature = "failpoints")]
+    let _scenario = fail::FailScenario::setup();
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
