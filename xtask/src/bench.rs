@@ -2,6 +2,7 @@
 
 mod call;
 mod catalog;
+mod ledger;
 mod load;
 mod mcp;
 mod proxy;
@@ -33,8 +34,8 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     anyhow::ensure!(
-        ["call", "catalog", "proxy", "mcp"].into_iter().any(wanted),
-        "the benches are call, catalog, proxy and mcp"
+        ["call", "catalog", "proxy", "mcp", "ledger"].into_iter().any(wanted),
+        "the benches are call, catalog, proxy, mcp and ledger"
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if wanted("call") {
@@ -48,6 +49,9 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     if wanted("mcp") {
         runtime.block_on(mcp::run(effort))?;
+    }
+    if wanted("ledger") {
+        runtime.block_on(ledger::run(effort))?;
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ fn tool(i: usize) -> anyhow::Result<Definition> {
 }
 
 /// The memory this process holds, as Linux counts it; 0 where it does not.
-fn resident_bytes() -> usize {
+pub fn resident_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or_default();
     pages * 4096

@@ -12,6 +12,8 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use toolcrib_definition::Definition;
 
+use toolcrib_store::Location;
+
 use super::{Effort, load, ms, proxy};
 
 const CONNECTIONS: usize = 16;
@@ -21,7 +23,7 @@ const VERSION: &str = "2026-07-28";
 pub async fn run(effort: Effort) -> anyhow::Result<()> {
     let upstream = proxy::upstream().await?;
     let folder = tempfile::tempdir()?;
-    let (address, token, executor) = proxy::start(folder.path(), upstream).await?;
+    let (address, token, executor) = proxy::start(&Location::File(folder.path().join("bench.db")), upstream).await?;
 
     let arguments = json!({ "query": "red kettle", "limit": 3 });
     let rest = json!({ "tool": "fetch", "arguments": arguments }).to_string();
@@ -75,7 +77,8 @@ pub async fn run(effort: Effort) -> anyhow::Result<()> {
     );
 
     let other_folder = tempfile::tempdir()?;
-    let (other, other_token, _executor) = proxy::start(other_folder.path(), upstream).await?;
+    let (other, other_token, _executor) =
+        proxy::start(&Location::File(other_folder.path().join("bench.db")), upstream).await?;
     // The bench has no secret sources; the token is good for a database that goes with its folder.
     let headers = json!({ "Authorization": format!("Bearer {token}") });
     let server = json!({ "url": format!("http://{address}/v1/agents/bench/mcp"), "headers": headers });

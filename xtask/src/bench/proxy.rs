@@ -34,7 +34,7 @@ pub async fn run(effort: Effort) -> anyhow::Result<()> {
     let pool: PoolClient<HttpConnector, Full<Bytes>> = PoolClient::builder(TokioExecutor::new()).build_http();
     let proxy = serve(move |request| forward(pool.clone(), upstream, request)).await?;
     let folder = tempfile::tempdir()?;
-    let (toolcrib, token, executor) = start(folder.path(), upstream).await?;
+    let (toolcrib, token, executor) = start(&Location::File(folder.path().join("bench.db")), upstream).await?;
 
     let through_proxy = move || Ok(Request::get("/x").header("host", "bench").body(Full::default())?);
     let body = Bytes::from(json!({ "tool": "fetch", "arguments": { "query": "red kettle", "limit": 3 } }).to_string());
@@ -119,9 +119,8 @@ async fn forward(
 }
 
 /// Toolcrib with one tool that calls the upstream, and a token for it.
-pub async fn start(folder: &std::path::Path, upstream: SocketAddr) -> anyhow::Result<(SocketAddr, String, Executor)> {
-    let location = Location::File(folder.join("bench.db"));
-    let store = Store::open(&location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
+pub async fn start(location: &Location, upstream: SocketAddr) -> anyhow::Result<(SocketAddr, String, Executor)> {
+    let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
     let registry = Registry::builder(store).open().await?;
     let tool = Definition::from_value(&json!({
         "name": "fetch",
