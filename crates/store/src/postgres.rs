@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::changes::{Change, Changes};
 use crate::clock::{Clock, Randomness};
+use crate::copy::CopyTransaction;
 use crate::effect::SqlValue;
 use crate::error::StoreError;
 use crate::migrations;
@@ -22,6 +23,8 @@ use crate::store::Rows;
 mod agents;
 #[path = "sql/approvals.rs"]
 mod approvals;
+#[path = "sql/copy.rs"]
+mod copy;
 #[path = "sql/effect.rs"]
 mod effect;
 #[path = "sql/evidence.rs"]
@@ -135,6 +138,12 @@ impl Rows for Database {
 
     async fn limit_pages(&self, _pages: i64) -> Result<(), StoreError> {
         Err(StoreError::Refused { reason: "a Postgres database has no such bound".to_owned() })
+    }
+
+    async fn begin_copy(&self) -> Result<CopyTransaction, StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *tx).await?;
+        Ok(CopyTransaction(Box::new(copy::Tables(tx))))
     }
 
     fn effect_limit(&self) -> Option<Duration> {

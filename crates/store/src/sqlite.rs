@@ -10,6 +10,7 @@ use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction, TypeInfo as _, ValueRef
 
 use crate::changes::{Change, Changes};
 use crate::clock::{Clock, Randomness};
+use crate::copy::CopyTransaction;
 use crate::effect::SqlValue;
 use crate::error::StoreError;
 use crate::migrations;
@@ -21,6 +22,8 @@ use crate::store::Rows;
 mod agents;
 #[path = "sql/approvals.rs"]
 mod approvals;
+#[path = "sql/copy.rs"]
+mod copy;
 #[path = "sql/effect.rs"]
 mod effect;
 #[path = "sql/evidence.rs"]
@@ -141,6 +144,10 @@ impl Rows for Database {
         let sql = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
         sqlx::query_scalar::<_, i64>(sql).fetch_one(&self.writer).await?;
         Ok(())
+    }
+
+    async fn begin_copy(&self) -> Result<CopyTransaction, StoreError> {
+        Ok(CopyTransaction(Box::new(copy::Tables(self.write().await?))))
     }
 
     fn effect_limit(&self) -> Option<Duration> {

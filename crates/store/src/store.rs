@@ -13,6 +13,7 @@ use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::changes::Changes;
 use crate::clock::{Clock, Randomness};
+use crate::copy::CopyTransaction;
 use crate::error::StoreError;
 use crate::evidence::Evidence;
 use crate::ledger::{Lease, Ledger, NewCall, Proposal, Settlement, Step, Stepped};
@@ -93,6 +94,12 @@ pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledge
     /// # Errors
     /// [`StoreError`] when the database can't be used, or has no such bound.
     async fn limit_pages(&self, pages: i64) -> Result<(), StoreError>;
+
+    /// Begins to copy the database, or to copy into it: what is read is all of one moment.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be used.
+    async fn begin_copy(&self) -> Result<CopyTransaction, StoreError>;
 
     /// How long a transactional call may take, when it holds up all other writes.
     fn effect_limit(&self) -> Option<Duration>;

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use toolcrib_store::Location;
 
 use crate::commands::{
-    agents, approvals, call, calls, config as config_command, doctor, events, mcp, tokens, tools, traces,
+    agents, approvals, call, calls, config as config_command, doctor, events, mcp, migrate, tokens, tools, traces,
 };
 use crate::config::{self, Config, Loaded, Overrides};
 use crate::connection::Connection;
@@ -80,8 +80,8 @@ enum Command {
     /// Tokens: list, create, revoke
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
-    /// Make the database when it is not there, and bring its schema up to date
-    Migrate,
+    /// Make the database when it is not there, and bring its schema up to date; or copy one into another
+    Migrate(MigrateArgs),
     /// Configuration of this process: show
     #[command(subcommand)]
     Config(config_command::ConfigCommand),
@@ -90,6 +90,16 @@ enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+#[derive(Debug, Args)]
+struct MigrateArgs {
+    /// A database to copy everything from: sqlite:FILE or postgres://…; stop the servers on it first
+    #[arg(long, value_name = "URL", requires = "to")]
+    from: Option<Location>,
+    /// An empty database to copy into
+    #[arg(long, value_name = "URL", requires = "from")]
+    to: Option<Location>,
 }
 
 #[derive(Debug, Args)]
@@ -123,7 +133,8 @@ impl Cli {
                 serve::run(&config).await
             }
             Command::Config(command) => command.run(&global.load(bind)?, output),
-            Command::Migrate => {
+            Command::Migrate(MigrateArgs { from: Some(from), to: Some(to) }) => migrate::copy(&from, &to, output).await,
+            Command::Migrate(_) => {
                 let config = global.load(bind)?.config;
                 let location = config.location();
                 Connection::local(&config, &location).await?.close().await;
@@ -164,7 +175,7 @@ impl Cli {
                     Command::Tokens(command) => command.run(&connection, output).await,
                     Command::Serve(_)
                     | Command::Quickstart(_)
-                    | Command::Migrate
+                    | Command::Migrate(_)
                     | Command::Config(_)
                     | Command::Completions { .. } => Ok(()),
                 };

@@ -10,6 +10,7 @@ pub(crate) mod events;
 pub(crate) mod mcp;
 pub(crate) mod mcp_login;
 pub(crate) mod mcp_stdio;
+pub(crate) mod migrate;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod traces;

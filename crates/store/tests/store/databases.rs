@@ -55,6 +55,15 @@ impl Opened {
         }
     }
 
+    /// Every column of a SQLite file, as table.column.
+    pub async fn columns(&self) -> Vec<String> {
+        let path = self.folder.path().join("test.db");
+        let mut other = sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let sql =
+            "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'";
+        sqlx::query_scalar(sql).fetch_all(&mut other).await.unwrap()
+    }
+
     /// Empties tables.
     pub async fn empty(&self, tables: &[&str]) {
         let sql: Vec<String> = tables.iter().map(|table| format!("DELETE FROM {table}")).collect();

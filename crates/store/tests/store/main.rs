@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod copying;
 mod databases;
 mod ledger_model;
 mod rows;
