@@ -32,14 +32,17 @@ CREATE TABLE ledger (
     updated_at BIGINT NOT NULL,
     UNIQUE (session, call_id)
 );
--- What the keepers of the ledger look for.
-CREATE INDEX ledger_leased ON ledger (state, lease_until) WHERE state IN ('ready', 'claimed', 'sent');
+-- What the keepers of the ledger look for. An index a state: a planner sees that it fits only when it is asked for in
+-- the same words.
+CREATE INDEX ledger_ready ON ledger (lease_until) WHERE state = 'ready';
+CREATE INDEX ledger_claimed ON ledger (lease_until) WHERE state = 'claimed';
+CREATE INDEX ledger_sent ON ledger (lease_until) WHERE state = 'sent';
 -- What a new call may be the repetition of.
-CREATE INDEX ledger_unsettled ON ledger (session, tool, request_hash) WHERE state IN ('sent', 'in_doubt', 'unknown');
+CREATE INDEX ledger_unsettled ON ledger (request_hash) WHERE state IN ('sent', 'in_doubt', 'unknown');
 CREATE INDEX ledger_in_doubt ON ledger (id) WHERE state = 'in_doubt';
-CREATE INDEX ledger_settled ON ledger (updated_at) WHERE state IN ('succeeded', 'failed', 'denied', 'expired', 'cancelled');
 
--- Each change of state, once and for ever. The triggers write them, so none can be forgotten.
+-- Each change of state, once and for ever. The triggers write them, so none can be forgotten. A row begins as proposed, and
+-- its first event says where that led.
 CREATE TABLE ledger_events (
     ledger_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -55,20 +58,21 @@ CREATE TABLE ledger_events (
 CREATE FUNCTION ledger_proposed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO ledger_events (ledger_id, seq, from_state, to_state, epoch, actor, reason, at)
-    VALUES (NEW.id, 1, NULL, 'proposed', 0, NEW.actor, NULL, NEW.created_at),
-           (NEW.id, 2, 'proposed', NEW.state, NEW.epoch, NEW.actor, NEW.reason, NEW.created_at);
+    SELECT id, seq, 'proposed', state, epoch, actor, reason, created_at FROM after;
     RETURN NULL;
 END $$;
-CREATE TRIGGER ledger_proposed AFTER INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION ledger_proposed();
+CREATE TRIGGER ledger_proposed AFTER INSERT ON ledger REFERENCING NEW TABLE AS after
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_proposed();
 
 CREATE FUNCTION ledger_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO ledger_events (ledger_id, seq, from_state, to_state, epoch, actor, reason, at)
-    VALUES (NEW.id, NEW.seq, OLD.state, NEW.state, NEW.epoch, NEW.actor, NEW.reason, NEW.updated_at);
+    SELECT after.id, after.seq, before.state, after.state, after.epoch, after.actor, after.reason, after.updated_at
+    FROM after JOIN before ON before.id = after.id WHERE before.state <> after.state;
     RETURN NULL;
 END $$;
-CREATE TRIGGER ledger_moved AFTER UPDATE OF state ON ledger FOR EACH ROW
-    WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION ledger_moved();
+CREATE TRIGGER ledger_moved AFTER UPDATE ON ledger REFERENCING OLD TABLE AS before NEW TABLE AS after
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_moved();
 
 CREATE FUNCTION ledger_events_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

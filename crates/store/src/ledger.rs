@@ -163,7 +163,7 @@ pub struct LedgerRow {
 pub struct LedgerEvent {
     /// Its place among the moves of the call, from 1.
     pub seq: i64,
-    /// From where; none for the first.
+    /// From where; the first from `proposed`.
     pub from_state: Option<String>,
     /// Whereto.
     pub to_state: String,
@@ -429,7 +429,7 @@ pub trait Ledger: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn count_in_doubt(&self) -> Result<i64, StoreError>;
 
-    /// Removes settled calls that moved last more than `age_ms` ago, a bounded number at once, and tells how
+    /// Removes settled calls that were proposed more than `age_ms` ago, a bounded number at once, and tells how
     /// many went. Calls in doubt, unknown or waiting stay.
     ///
     /// # Errors

@@ -47,6 +47,9 @@ mod traces;
 /// How long a connection is waited for before a request is refused.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECTIONS: u32 = 10;
+const STEP_WRITERS: u32 = 2;
+/// Prepared statements that a connection keeps.
+const STATEMENTS: usize = 300;
 /// The channel of NOTIFY, whose payload is the word of a [`Change`].
 const CHANNEL: &str = "toolcrib";
 /// How long a broken connection that listens is left alone.
@@ -59,6 +62,8 @@ type Tx = Transaction<'static, Postgres>;
 /// A Postgres database, which several replicas may share.
 pub(crate) struct Database {
     pool: PgPool,
+    /// Used on the thread of the ledger only, where its connections are opened.
+    steps: PgPool,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     changes: Changes,
@@ -77,17 +82,21 @@ impl Database {
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) -> Result<Self, StoreError> {
-        let options =
-            PgConnectOptions::from_str(url)?.application_name("toolcrib").options([("client_min_messages", "warning")]);
+        let options = PgConnectOptions::from_str(url)?
+            .application_name("toolcrib")
+            .statement_cache_capacity(STATEMENTS)
+            .options([("client_min_messages", "warning")]);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_with(options.clone())
             .await?;
         migrations::postgres().run(&pool).await?;
+        let steps = PgPoolOptions::new().max_connections(STEP_WRITERS).acquire_timeout(ACQUIRE_TIMEOUT);
+        let steps = steps.connect_lazy_with(options.clone());
         let changes = Changes::default();
         let listening = tokio::spawn(listen(options, changes.clone()));
-        Ok(Self { pool, clock, randomness, changes, listening })
+        Ok(Self { pool, steps, clock, randomness, changes, listening })
     }
 
     fn readers(&self) -> &PgPool {
@@ -96,6 +105,11 @@ impl Database {
 
     async fn write(&self) -> Result<Tx, StoreError> {
         Ok(self.pool.begin().await?)
+    }
+
+    /// Begins a transaction of steps of the ledger, on connections of their own thread.
+    async fn write_steps(&self) -> Result<Tx, StoreError> {
+        Ok(self.steps.begin().await?)
     }
 
     /// The time by which leases and approvals end, the same for all replicas.
@@ -146,6 +160,11 @@ impl Rows for Database {
         Ok(CopyTransaction(Box::new(copy::Tables(tx))))
     }
 
+    /// One waits for its commit while the other works.
+    fn step_writers(&self) -> usize {
+        STEP_WRITERS as usize
+    }
+
     fn effect_limit(&self) -> Option<Duration> {
         None
     }
@@ -156,6 +175,7 @@ impl Rows for Database {
 
     async fn close(&self) {
         self.listening.abort();
+        self.steps.close().await;
         self.pool.close().await;
     }
 }

@@ -47,6 +47,8 @@ mod traces;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a transactional call may hold the right to write: less than others wait for it.
 const EFFECT_LIMIT: Duration = Duration::from_secs(4);
+/// Prepared statements that a connection keeps.
+const STATEMENTS: usize = 300;
 const READERS: u32 = 4;
 
 type Driver = Sqlite;
@@ -105,6 +107,11 @@ impl Database {
         }
     }
 
+    /// Begins a transaction of steps of the ledger.
+    async fn write_steps(&self) -> Result<Tx, StoreError> {
+        self.write().await
+    }
+
     /// The time by which leases and approvals end: that of the one machine that has the file.
     async fn now(&self, _tx: &mut Tx) -> Result<i64, StoreError> {
         Ok(self.clock.now_ms())
@@ -150,6 +157,10 @@ impl Rows for Database {
         Ok(CopyTransaction(Box::new(copy::Tables(self.write().await?))))
     }
 
+    fn step_writers(&self) -> usize {
+        1
+    }
+
     fn effect_limit(&self) -> Option<Duration> {
         Some(EFFECT_LIMIT)
     }
@@ -168,6 +179,7 @@ fn options() -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .create_if_missing(true)
         .foreign_keys(true)
+        .statement_cache_capacity(STATEMENTS)
         .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use crate::error::StoreError;
 use crate::ledger::{Step, Stepped};
@@ -15,15 +16,32 @@ const WAITING: usize = 1_024;
 
 type Waiting = (Step, oneshot::Sender<Result<Stepped, StoreError>>);
 
-/// The handle to the task that takes steps. It ends with the last handle.
+/// The handle to the tasks that take steps. They end with the last handle.
 #[derive(Clone)]
 pub(crate) struct Steps(mpsc::Sender<Waiting>);
 
 impl Steps {
-    pub(crate) fn spawn(rows: Arc<dyn Rows>) -> Self {
+    /// Starts the tasks, on a thread of their own: a transaction is many small waits, and behind the calls that wait for it
+    /// each of them would take as long as all those calls.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the machine gives no thread.
+    pub(crate) fn spawn(rows: Arc<dyn Rows>) -> Result<Self, StoreError> {
+        let no_thread = |error: std::io::Error| StoreError::Unavailable { reason: format!("no thread: {error}") };
         let (sender, receiver) = mpsc::channel(WAITING);
-        tokio::spawn(run(rows, receiver));
-        Self(sender)
+        let receiver = Arc::new(Mutex::new(receiver));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+        let work = move || {
+            runtime.block_on(async {
+                let mut writers = JoinSet::new();
+                for _ in 0..rows.step_writers() {
+                    writers.spawn(run(Arc::clone(&rows), Arc::clone(&receiver)));
+                }
+                writers.join_all().await;
+            });
+        };
+        std::thread::Builder::new().name("toolcrib-ledger".to_owned()).spawn(work).map_err(no_thread)?;
+        Ok(Self(sender))
     }
 
     pub(crate) async fn take(&self, step: Step) -> Result<Stepped, StoreError> {
@@ -34,9 +52,9 @@ impl Steps {
     }
 }
 
-async fn run(rows: Arc<dyn Rows>, mut receiver: mpsc::Receiver<Waiting>) {
+async fn run(rows: Arc<dyn Rows>, receiver: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
     let mut waiting = Vec::with_capacity(TOGETHER);
-    while receiver.recv_many(&mut waiting, TOGETHER).await > 0 {
+    while receiver.lock().await.recv_many(&mut waiting, TOGETHER).await > 0 {
         let (steps, answers): (Vec<Step>, Vec<_>) = waiting.drain(..).unzip();
         match rows.take_steps(&steps).await {
             Ok(taken) => {

@@ -101,6 +101,9 @@ pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledge
     /// [`StoreError`] when the database can't be used.
     async fn begin_copy(&self) -> Result<CopyTransaction, StoreError>;
 
+    /// How many transactions of steps are worth having at the same time.
+    fn step_writers(&self) -> usize;
+
     /// How long a transactional call may take, when it holds up all other writes.
     fn effect_limit(&self) -> Option<Duration>;
 
@@ -144,7 +147,7 @@ impl Store {
             Location::Memory => Arc::new(sqlite::Database::open_memory(stamps, random).await?),
             Location::Postgres(url) => Arc::new(postgres::Database::open(url.expose_secret(), stamps, random).await?),
         };
-        let steps = Steps::spawn(Arc::clone(&rows));
+        let steps = Steps::spawn(Arc::clone(&rows))?;
         Ok(Self { rows, steps, clock, randomness })
     }
 

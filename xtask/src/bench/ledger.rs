@@ -3,11 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use serde_json::json;
 use toolcrib_definition::{Definition, EffectMode};
+use toolcrib_egress::{Client, Outbound, Policy, Timings};
+use toolcrib_executor::{
+    BreakerReport, Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedCall, ProtocolDispatch, UpstreamAnswer,
+};
 use toolcrib_store::{
     ApprovalFilter, ApprovalState, Ask, Decision, Expect, Location, NewCall, OsRandomness, Store, SystemClock,
 };
@@ -38,11 +43,60 @@ pub async fn run(effort: Effort) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Calls a second with the ledger against those without.
+/// A call with a side effect takes a connection of its own, ledger or not. So do the calls it is compared with.
+struct OwnConnections {
+    client: Client,
+    others: ProtocolDispatch,
+}
+
+#[async_trait]
+impl Dispatch for OwnConnections {
+    async fn dispatch(&self, call: PreparedCall<'_>) -> Dispatched {
+        if call.definition.name.as_str() != "plain" {
+            return self.others.dispatch(call).await;
+        }
+        let sent = async {
+            let target = self.client.policy().check_url(&call.request.url)?;
+            let body = Bytes::from(call.request.body.clone().unwrap_or_default());
+            let mut headers = http::HeaderMap::new();
+            headers.insert("content-type", http::HeaderValue::from_static("application/json"));
+            let outbound = Outbound { method: http::Method::POST, target, headers, body };
+            let connection = self.client.connect(&outbound.target, call.deadline).await?;
+            anyhow::Ok(connection.send(&outbound).await?)
+        };
+        let result = match sent.await {
+            Ok(inbound) => Ok(UpstreamAnswer {
+                status: inbound.status.as_u16(),
+                location: None,
+                content_type: None,
+                body: String::from_utf8_lossy(&inbound.body).into_owned(),
+                cut: None,
+            }),
+            Err(error) => Err(DispatchFailure {
+                kind: FailureKind::NotSent,
+                code: "call.internal",
+                message: error.to_string().into(),
+                reason: None,
+            }),
+        };
+        Dispatched { result, timings: Timings::default(), sends: 1 }
+    }
+
+    fn policy(&self) -> &Policy {
+        self.client.policy()
+    }
+
+    fn breakers(&self) -> Vec<BreakerReport> {
+        Vec::new()
+    }
+}
+
+/// Calls a second with the ledger against those without: on a connection of their own, and over the pool.
 async fn calls(name: &str, location: &Location, effort: Effort) -> anyhow::Result<()> {
     let upstream = proxy::upstream().await?;
-    let (toolcrib, token, executor) = proxy::start(location, upstream).await?;
-    for (tool, side_effect) in [("plain", false), ("ledgered", true)] {
+    let own = |client, others| Arc::new(OwnConnections { client, others }) as Arc<dyn Dispatch>;
+    let (toolcrib, token, executor) = proxy::start_with(location, upstream, own).await?;
+    for (tool, side_effect) in [("plain", false), ("pooled", false), ("ledgered", true)] {
         let tool = Definition::from_value(&json!({
             "name": tool, "description": "Post one KiB", "side_effect": side_effect,
             "parameters": { "type": "object", "properties": { "query": { "type": "string" } }, "required": ["query"] },
@@ -61,26 +115,34 @@ async fn calls(name: &str, location: &Location, effort: Effort) -> anyhow::Resul
             Ok(request.body(Full::new(body.clone()))?)
         }
     };
-    load::run(toolcrib, CONNECTIONS, effort.round / 4, request("plain")).await?;
-    load::run(toolcrib, CONNECTIONS, effort.round / 4, request("ledgered")).await?;
-    let mut ratios = Vec::new();
+    for tool in ["plain", "pooled", "ledgered"] {
+        load::run(toolcrib, CONNECTIONS, effort.round / 4, request(tool)).await?;
+    }
+    let (mut to_own, mut to_pooled) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
         let plain = load::run(toolcrib, CONNECTIONS, effort.round, request("plain")).await?;
         let ledgered = load::run(toolcrib, CONNECTIONS, effort.round, request("ledgered")).await?;
-        let ratio = ledgered.rate / plain.rate;
+        let pooled = load::run(toolcrib, CONNECTIONS, effort.round, request("pooled")).await?;
         println!(
-            "{name}: without the ledger {:.0} calls a second and p99 {:.2} ms; with it {:.0} and {:.2} ms; ratio {ratio:.2}",
+            "{name}: without the ledger {:.0} calls a second and p99 {:.2} ms; with it {:.0} and {:.2} ms; over the pool, \
+             without it, {:.0} and {:.2} ms",
             plain.rate,
             ms(plain.p99),
             ledgered.rate,
             ms(ledgered.p99),
+            pooled.rate,
+            ms(pooled.p99),
         );
-        ratios.push(ratio);
+        to_own.push(ledgered.rate / plain.rate);
+        to_pooled.push(ledgered.rate / pooled.rate);
     }
-    ratios.sort_by(f64::total_cmp);
+    to_own.sort_by(f64::total_cmp);
+    to_pooled.sort_by(f64::total_cmp);
     println!(
-        "{name}: with the ledger at {CONNECTIONS} connections: median {:.2} of the calls",
-        ratios[ratios.len() / 2]
+        "{name}: with the ledger at {CONNECTIONS} connections: median {:.2} of the same calls without it, {:.2} of calls over \
+         pooled connections",
+        to_own[to_own.len() / 2],
+        to_pooled[to_pooled.len() / 2]
     );
     Ok(())
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
 use toolcrib_definition::{Definition, NoSecrets};
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
-use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
+use toolcrib_executor::{Dispatch, Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_store::{Expect, Location, NewToken, OsRandomness, Role, Store, SystemClock};
@@ -120,6 +120,15 @@ async fn forward(
 
 /// Toolcrib with one tool that calls the upstream, and a token for it.
 pub async fn start(location: &Location, upstream: SocketAddr) -> anyhow::Result<(SocketAddr, String, Executor)> {
+    start_with(location, upstream, |_, dispatch| Arc::new(dispatch)).await
+}
+
+/// The same with another way to make calls.
+pub async fn start_with(
+    location: &Location,
+    upstream: SocketAddr,
+    dispatch: impl FnOnce(Client, ProtocolDispatch) -> Arc<dyn Dispatch>,
+) -> anyhow::Result<(SocketAddr, String, Executor)> {
     let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
     let registry = Registry::builder(store).open().await?;
     let tool = Definition::from_value(&json!({
@@ -137,7 +146,7 @@ pub async fn start(location: &Location, upstream: SocketAddr) -> anyhow::Result<
     let guard = Guard::new(Arc::new(policy), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
     let client = Client::new(guard, limits, &TrustRoots::default())?;
     let mcp = McpClient::new(client.clone());
-    let http = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
+    let http = dispatch(client.clone(), ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
     let state = ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
     let new = NewToken { name: "bench".to_owned(), role: Role::Admin, agents: None, expires_at: None };

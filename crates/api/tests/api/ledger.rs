@@ -60,7 +60,7 @@ async fn the_same_call_id_is_the_same_call() {
     assert_eq!(call(&app, "a", "c2", 5).await.json()["result"], 2);
     let row = app.get(&format!("/v1/calls/{}", first["ledger_id"].as_str().unwrap())).await.json();
     let moves: Vec<&str> = row["events"].as_array().unwrap().iter().map(|e| e["to"].as_str().unwrap()).collect();
-    assert_eq!(moves, ["proposed", "claimed", "sent", "succeeded"]);
+    assert_eq!(moves, ["claimed", "sent", "succeeded"]);
     assert_eq!(row["request"]["url"], format!("{base}/refunds"));
     // In a batch a conflict is an outcome: the others run.
     let calls = json!([{ "tool": "refund", "arguments": { "amount": 9 }, "call_id": "c1" }, { "tool": "read_clock" }]);
@@ -215,5 +215,5 @@ async fn a_transactional_effect_is_kept_with_its_call_or_not_at_all() {
     assert_eq!(last["result"]["total"], 6, "what failed left nothing: {last}");
     let row = app.get(&format!("/v1/calls/{}", last["ledger_id"].as_str().unwrap())).await.json();
     let moves: Vec<&str> = row["events"].as_array().unwrap().iter().map(|e| e["to"].as_str().unwrap()).collect();
-    assert_eq!(moves, ["proposed", "ready", "succeeded"]);
+    assert_eq!(moves, ["ready", "succeeded"]);
 }

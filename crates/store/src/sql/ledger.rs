@@ -128,7 +128,8 @@ impl Ledger for Database {
     async fn move_overdue(&self, actor: &str) -> Result<Overdue, StoreError> {
         // Mostly nothing is, and then nobody need wait for the right to write.
         let any: bool = sqlx::query_scalar(
-            "SELECT EXISTS (SELECT 1 FROM ledger WHERE state IN ('claimed', 'sent') AND lease_until <= $1) \
+            "SELECT EXISTS (SELECT 1 FROM ledger WHERE state = 'claimed' AND lease_until <= $1) \
+             OR EXISTS (SELECT 1 FROM ledger WHERE state = 'sent' AND lease_until <= $1) \
              OR EXISTS (SELECT 1 FROM approvals WHERE state = 'open' AND expires_at <= $1)",
         )
         .bind(self.time().await?)
@@ -278,9 +279,10 @@ impl Ledger for Database {
 
     async fn purge_ledger(&self, age_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.write().await?;
-        let oldest = self.now(&mut tx).await?.saturating_sub(age_ms);
+        // An id begins with the time of its call.
+        let oldest = format!("{:012x}", self.now(&mut tx).await?.saturating_sub(age_ms).max(0));
         let sql = "SELECT id FROM ledger WHERE state IN ('succeeded', 'failed', 'denied', 'expired', 'cancelled') \
-                   AND updated_at < $1 ORDER BY updated_at LIMIT $2";
+                   AND id < $1 ORDER BY id LIMIT $2";
         let ids: Vec<String> = sqlx::query_scalar(sql).bind(oldest).bind(AT_ONCE).fetch_all(&mut *tx).await?;
         for id in &ids {
             for sql in [

@@ -13,12 +13,12 @@ use crate::ledger::{Ask, Lease, LedgerState, NewCall, Proposal, Settlement, Step
 use crate::text::storable;
 use toolcrib_definition::EffectMode;
 
-/// Rows of one statement: few sizes, so that the prepared statements are few.
-const SIZES: [usize; 3] = [16, 4, 1];
+/// Rows of one statement. Each number of rows is a prepared statement of its own, which the connections keep.
+const TOGETHER: usize = 32;
 
 impl Database {
     pub(super) async fn steps_together(&self, steps: &[Step]) -> Result<Vec<Stepped>, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write_steps().await?;
         let now = self.now(&mut tx).await?;
         let mut taken: Vec<Option<Stepped>> = vec![None; steps.len()];
         let mut proposals = Vec::new();
@@ -32,20 +32,20 @@ impl Database {
             }
         }
         let mut loud = false;
-        for part in parts(&proposals) {
+        for part in proposals.chunks(TOGETHER) {
             let made = propose(&mut tx, part, now).await?;
             for ((place, _), proposal) in part.iter().zip(made) {
                 loud |= matches!(proposal, Proposal::Awaiting(_));
                 taken[*place] = Some(Stepped::Proposed(proposal));
             }
         }
-        for part in parts(&sends) {
+        for part in sends.chunks(TOGETHER) {
             let moved = send(&mut tx, part, now).await?;
             for (place, lease, _) in part {
                 taken[*place] = Some(Stepped::Moved(moved.contains(&lease.id)));
             }
         }
-        for part in parts(&settlements) {
+        for part in settlements.chunks(TOGETHER) {
             let moved = settle(&mut tx, part, now).await?;
             for (place, settlement) in part {
                 loud |= settlement.announce || settlement.state == LedgerState::InDoubt;
@@ -62,16 +62,6 @@ impl Database {
         }
         Ok(taken.into_iter().map(|taken| taken.unwrap_or(Stepped::Moved(false))).collect())
     }
-}
-
-/// A list in parts of [`SIZES`].
-fn parts<T>(mut list: &[T]) -> impl Iterator<Item = &[T]> {
-    std::iter::from_fn(move || {
-        let size = SIZES.into_iter().find(|size| *size <= list.len())?;
-        let (part, rest) = list.split_at(size);
-        list = rest;
-        Some(part)
-    })
 }
 
 async fn propose(tx: &mut Tx, calls: &[(usize, &NewCall)], now: i64) -> Result<Vec<Proposal>, StoreError> {
@@ -113,7 +103,7 @@ async fn propose(tx: &mut Tx, calls: &[(usize, &NewCall)], now: i64) -> Result<V
 async fn look(tx: &mut Tx, calls: &[(usize, &NewCall)]) -> Result<HashMap<String, (bool, bool)>, StoreError> {
     let mut query = QueryBuilder::<Driver>::new(
         "SELECT v.column1 AS id, \
-         EXISTS (SELECT 1 FROM ledger WHERE session = v.column2 AND tool = v.column3 AND request_hash = v.column4 \
+         EXISTS (SELECT 1 FROM ledger WHERE request_hash = v.column4 AND session = v.column2 AND tool = v.column3 \
          AND state IN ('sent', 'in_doubt', 'unknown')) AS repeats, \
          EXISTS (SELECT 1 FROM approvals WHERE session = v.column2 AND tool = v.column3 \
          AND arguments_hash = v.column5 AND agent = v.column6 AND state = 'approved') AS approved FROM (",
@@ -163,7 +153,7 @@ async fn insert(
             .push_bind(&call.tool)
             .push_bind(call.effect.as_str())
             .push_bind(state.as_str())
-            .push_bind(2_i64)
+            .push_bind(1_i64)
             .push_bind(&call.arguments)
             .push_bind(&call.arguments_hash)
             .push_bind(&call.ctx)

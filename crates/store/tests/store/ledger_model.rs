@@ -372,7 +372,8 @@ fn is_drawn(from: &str, to: &str) -> bool {
 }
 
 fn check_events(call: &Call, events: &[LedgerEvent]) {
-    assert_eq!((events[0].from_state.as_deref(), events[0].to_state.as_str()), (None, "proposed"));
+    assert_eq!(events[0].from_state.as_deref(), Some("proposed"));
+    assert!(is_drawn("proposed", &events[0].to_state), "{events:?}");
     for pair in events.windows(2) {
         let (from, to) = (pair[1].from_state.as_deref().unwrap(), pair[1].to_state.as_str());
         assert_eq!(from, pair[0].to_state, "{events:?}");
