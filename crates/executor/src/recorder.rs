@@ -40,8 +40,8 @@ impl Default for RecorderSettings {
     }
 }
 
-/// Traces written in one transaction.
-const BATCH: usize = 512;
+/// Traces written in one transaction. On SQLite the ledger waits for it, so it is not many.
+const BATCH: usize = 128;
 /// Traces written out as JSON before the calls that wait for this thread have their turn.
 const ROWS_AT_ONCE: usize = 16;
 /// How often old traces are removed.
