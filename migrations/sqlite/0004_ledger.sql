@@ -95,3 +95,13 @@ CREATE INDEX approvals_open ON approvals (id) WHERE state = 'open';
 CREATE INDEX approvals_open_of_agent ON approvals (agent, id) WHERE state = 'open';
 CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE state = 'open';
 CREATE INDEX approvals_given ON approvals (session, tool, arguments_hash) WHERE state = 'approved';
+
+-- Webhooks that are still to be told of an approval.
+CREATE TABLE approval_notices (
+    approval_id TEXT NOT NULL,
+    webhook TEXT NOT NULL,
+    tries BIGINT NOT NULL,
+    next_at BIGINT NOT NULL,
+    PRIMARY KEY (approval_id, webhook)
+);
+CREATE INDEX approval_notices_due ON approval_notices (next_at);

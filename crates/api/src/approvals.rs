@@ -183,6 +183,38 @@ pub(crate) async fn answer(
     decide(&state, &principal, &id, Say::Answer(answer), reason).await
 }
 
+/// A link to decide about one approval.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LinkBody {
+    url: String,
+    /// Until when it is good, in ms since 1970.
+    expires_at: i64,
+}
+
+/// Make a link by which somebody without a token decides about one approval
+///
+/// `{for}` names whom it is for; that is kept with the decision. Looking at the page decides nothing.
+#[utoipa::path(post, path = "/v1/approvals/{id}/link", tag = "approvals", params(("id" = String, Path)),
+    request_body(content = Object, description = "{for}"), security(("token" = [])),
+    responses((status = 200, body = LinkBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+pub(crate) async fn link(
+    State(state): State<ApiState>,
+    principal: Principal,
+    Path(id): Path<String>,
+    JsonBody(body): JsonBody,
+) -> Result<Json<LinkBody>, ApiError> {
+    may_decide(&state, &principal, &id).await?;
+    let whom = Keys::of(body, &["for"])?.text("for")?.unwrap_or_else(|| principal.name.clone());
+    if whom.trim().is_empty() || whom.chars().count() > 100 || whom.chars().any(char::is_control) {
+        return Err(ApiError::Request("for is a name of at most 100 characters".to_owned()));
+    }
+    let message =
+        "links need server.public_url and the secret approval_links (TOOLCRIB_SECRET_APPROVAL_LINKS)".to_owned();
+    let missing = || ApiError::Conflict { code: "approval.no_links", message, retryable: false };
+    let (url, expires_at) = state.link_to(&id, &whom).ok_or_else(missing)?;
+    Ok(Json(LinkBody { url, expires_at }))
+}
+
 /// Who may not decide learns nothing of what a body should be.
 async fn may_decide(state: &ApiState, principal: &Principal, id: &str) -> Result<(), ApiError> {
     principal.may(Access::Decide)?;

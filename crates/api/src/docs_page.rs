@@ -10,7 +10,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::problem::API_CODES;
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
+pub(crate) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
 color:#1b1b1f;background:#fff}code{font:14px ui-monospace,monospace}section{border-top:1px solid #ccd;padding:.5rem 0}\
 .m{display:inline-block;min-width:4.5rem;font-weight:700}table{border-collapse:collapse}td,th{text-align:left;\
 padding:.1rem 1rem .1rem 0;vertical-align:top}@media(prefers-color-scheme:dark){body{color:#e6e6ea;background:#16161a}}";
@@ -76,6 +76,6 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;").replace('"', "&quot;")
 }

@@ -8,7 +8,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use tokio_util::sync::CancellationToken;
-//! use toolcrib_api::{ApiState, Audience, router};
+//! use toolcrib_api::{ApiState, Audience, People, router};
 //! use toolcrib_definition::NoSecrets;
 //! use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
 //! use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
@@ -30,7 +30,7 @@
 //! let mcp = McpClient::new(client.clone());
 //! let dispatch = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
 //! let executor = Executor::new(registry, dispatch, Arc::new(NoSecrets), ExecutorSettings::default());
-//! let state = ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
+//! let state = ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default()).await?;
 //! let app = router(state, Audience::Loopback);
 //! # let _ = app;
 //! # Ok(())
@@ -39,6 +39,8 @@
 
 mod agent_tools;
 mod agents;
+mod approval_links;
+mod approval_page;
 mod approvals;
 mod auth;
 mod body;
@@ -57,7 +59,9 @@ mod mcp;
 mod mcp_follow;
 mod mcp_ingest;
 mod mcp_servers;
+mod notices;
 mod openapi;
+mod people;
 mod problem;
 mod revision;
 mod router;
@@ -73,6 +77,7 @@ mod traces;
 
 pub use auth::Principal;
 pub use body::{MAX_BODY, MAX_MANIFEST};
+pub use people::{LINK_SECRET, People, Webhook, WebhookFormat, WebhookUrl};
 pub use problem::API_CODES;
 pub use router::{Audience, openapi_document, router};
 pub use server::{Server, ServerSettings};

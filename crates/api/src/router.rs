@@ -19,8 +19,8 @@ use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
-    agent_tools, agents, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest, mcp_servers,
-    tokens, tool_try, tool_versions, tools, traces,
+    agent_tools, agents, approval_page, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest,
+    mcp_servers, tokens, tool_try, tool_versions, tools, traces,
 };
 
 /// Who the server answers.
@@ -40,6 +40,7 @@ pub fn router(state: ApiState, audience: Audience) -> Router {
     router
         .route("/openapi.json", get(move || std::future::ready(Json(document.clone()))))
         .route("/docs", get(move || std::future::ready(html(page.clone()))))
+        .route(approval_page::PAGE, get(approval_page::show).post(approval_page::decide))
         .route(mcp::METADATA, get(mcp::metadata))
         .route(&format!("{}/{{*path}}", mcp::METADATA), get(mcp::metadata))
         // A tool may be called what an address of the list is called.
@@ -85,6 +86,7 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(approvals::approve))
         .routes(routes!(approvals::deny))
         .routes(routes!(approvals::answer))
+        .routes(routes!(approvals::link))
         .routes(routes!(mcp::post, mcp::get))
         .routes(routes!(traces::list))
         .routes(routes!(traces::read))

@@ -13,6 +13,7 @@ use toolcrib_store::Change;
 
 use crate::ingestion::Looks;
 use crate::mcp::McpParts;
+use crate::people::People;
 use crate::token_book::TokenBook;
 
 /// Which variables of the environment a manifest may read.
@@ -32,6 +33,7 @@ pub struct Parts {
     pub(crate) shutdown: CancellationToken,
     pub(crate) mcp: McpClient,
     pub(crate) mcp_parts: McpParts,
+    pub(crate) people: People,
     pub(crate) looks: Looks,
     /// What is found of MCP servers is written one at a time. Never held while a server is asked.
     pub(crate) ingesting: tokio::sync::Mutex<()>,
@@ -46,7 +48,8 @@ impl std::ops::Deref for ApiState {
 }
 
 impl ApiState {
-    /// The API over this executor; `mcp` looks at MCP servers. `shutdown` ends the streams.
+    /// The API over this executor; `mcp` looks at MCP servers. `shutdown` ends the streams. `people` says how people are
+    /// reached.
     ///
     /// # Errors
     /// The store's, when the tokens can't be read.
@@ -55,6 +58,7 @@ impl ApiState {
         mcp: McpClient,
         environment: ManifestEnvironment,
         shutdown: CancellationToken,
+        people: People,
     ) -> Result<Self, toolcrib_store::StoreError> {
         let mut metrics = MetricsRegistry::default();
         executor.metrics().register(&mut metrics);
@@ -69,6 +73,7 @@ impl ApiState {
             shutdown,
             mcp,
             mcp_parts: McpParts::default(),
+            people,
             looks: Looks::default(),
             ingesting,
         })))

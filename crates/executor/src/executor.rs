@@ -58,6 +58,8 @@ pub struct LedgerSettings {
     pub quarantine: Duration,
     /// How long a person may take to decide. Default 7 days.
     pub approval_time: Duration,
+    /// The names of the webhooks that are told when a person is asked. Default none.
+    pub notices: Vec<String>,
     /// How long settled calls are kept, and with them the answer to a repeated `call_id`. Default 30 days.
     pub retention: Duration,
 }
@@ -69,6 +71,7 @@ impl Default for LedgerSettings {
             lease: Duration::from_secs(15),
             quarantine: Duration::from_secs(60),
             approval_time: day * 7,
+            notices: Vec::new(),
             retention: day * 30,
         }
     }

@@ -73,6 +73,7 @@ impl Pipeline {
             ask,
             approval_id: time_ordered_id(store.clock().as_ref(), store.randomness().as_ref()),
             approval_ms: millis(inner.ledger.approval_time),
+            notices: inner.ledger.notices.clone(),
             owner: inner.owner.clone(),
             lease_ms: millis(inner.ledger.lease),
         };

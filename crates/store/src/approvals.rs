@@ -147,6 +147,17 @@ pub struct ApprovalFilter {
     pub agents: Option<Vec<String>>,
 }
 
+/// A webhook that is to be told of an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The approval.
+    pub approval: Approval,
+    /// The name of the webhook.
+    pub webhook: String,
+    /// How often it was tried, this time included.
+    pub tries: i64,
+}
+
 /// Questions to people.
 #[async_trait]
 pub trait Approvals: Send + Sync {
@@ -161,6 +172,24 @@ pub trait Approvals: Send + Sync {
         actor: &str,
         reason: Option<&str>,
     ) -> Result<Decided, StoreError>;
+
+    /// Takes up notices that are due, at most `most`, and has them for `lease_ms`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn take_notices(&self, lease_ms: i64, most: u32) -> Result<Vec<Notice>, StoreError>;
+
+    /// Forgets a notice: it was told, or never will be.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn drop_notice(&self, approval: &str, webhook: &str) -> Result<(), StoreError>;
+
+    /// Lets a notice be due again after `pause_ms`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn delay_notice(&self, approval: &str, webhook: &str, pause_ms: i64) -> Result<(), StoreError>;
 
     /// An approval.
     ///

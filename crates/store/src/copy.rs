@@ -163,6 +163,11 @@ pub(crate) const TABLES: &[Table] = &[
             ("answer", TEXT),
         ],
     },
+    Table {
+        name: "approval_notices",
+        key: 2,
+        columns: &[("approval_id", TEXT), ("webhook", TEXT), ("tries", NUMBER), ("next_at", NUMBER)],
+    },
 ];
 
 /// Every column that is copied, as `table.column`: a migration that adds one adds it here too.

@@ -225,6 +225,8 @@ pub struct NewCall {
     pub approval_id: String,
     /// How long a person may take, in ms.
     pub approval_ms: i64,
+    /// The webhooks that are told, should a person be asked.
+    pub notices: Vec<String>,
     /// Who claims it.
     pub owner: String,
     /// How long the claim holds, in ms.

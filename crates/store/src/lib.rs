@@ -47,7 +47,7 @@ mod tools;
 mod traces;
 
 pub use agents::{AgentRow, Agents};
-pub use approvals::{Approval, ApprovalFilter, ApprovalKind, ApprovalState, Approvals, Decided, Decision};
+pub use approvals::{Approval, ApprovalFilter, ApprovalKind, ApprovalState, Approvals, Decided, Decision, Notice};
 pub use changes::{Change, ChangeListener, Changes};
 pub use clock::{Clock, OsRandomness, Randomness, SystemClock, time_ordered_id};
 pub use copy::{CopiedTable, CopyError, CopyTransaction, copied_columns};

@@ -31,10 +31,10 @@ pub(crate) async fn build(config: &Config, location: &Location, shutdown: Cancel
     let secrets = ConfiguredSecrets::read(config.secrets.dir.as_deref())?;
     tracing::debug!(secrets = secrets.len(), tools = registry.snapshot().tool_count(), "composed");
     let settings = ExecutorSettings { ledger: config.ledger_settings(), recorder: config.recorder_settings() };
-    let mcp = McpClient::new(client.clone());
+    let (mcp, outgoing) = (McpClient::new(client.clone()), client.clone());
     let dispatch = ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone());
     let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(secrets), settings);
     let environment = manifest_environment(config.manifest.env.0.clone());
-    let state = ApiState::new(executor.clone(), mcp, environment, shutdown).await?;
+    let state = ApiState::new(executor.clone(), mcp, environment, shutdown, config.people(outgoing)).await?;
     Ok(Parts { store, executor, state })
 }

@@ -52,6 +52,8 @@ pub struct ServerConfig {
     pub tls_key: Option<PathBuf>,
     /// Allows plain HTTP on an address that is not loopback, for a proxy in front that does TLS.
     pub allow_plain_http: Flag,
+    /// Where this server is for a browser, such as https://tools.example.com, for links in messages.
+    pub public_url: Option<String>,
     /// How long a client may take to send the head of a request, in seconds.
     pub header_timeout: u64,
     /// How long calls in flight may take to end after shutdown began, in seconds.
@@ -138,11 +140,39 @@ impl Default for LedgerConfig {
 pub struct ApprovalsConfig {
     /// How long a person may take to decide, in seconds.
     pub expire_after: u64,
+    /// How long a signed link is good, in seconds.
+    pub link_life: u64,
+    /// Who is told of a new approval.
+    pub webhooks: Vec<WebhookConfig>,
+}
+
+/// Somebody who is told of a new approval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookConfig {
+    /// Its name, under which what is still to be sent is kept.
+    pub name: String,
+    /// Where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The name of the secret that holds the address, instead of `url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url_secret: Option<String>,
+    /// `json`, signed as Standard Webhooks describes, or `slack`.
+    #[serde(default = "json")]
+    pub format: String,
+    /// The name of the secret that messages are signed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+fn json() -> String {
+    "json".to_owned()
 }
 
 impl Default for ApprovalsConfig {
     fn default() -> Self {
-        Self { expire_after: 7 * 24 * 3600 }
+        Self { expire_after: 7 * 24 * 3600, link_life: 24 * 3600, webhooks: Vec::new() }
     }
 }
 
@@ -181,6 +211,7 @@ impl Default for ServerConfig {
             tls_cert: None,
             tls_key: None,
             allow_plain_http: Flag(false),
+            public_url: None,
             header_timeout: 10,
             drain: 60,
             max_connections: 4_096,

@@ -23,6 +23,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "server.allow_plain_http",
         "Allows plain HTTP on an address that is not loopback, for a proxy in front that does TLS.",
     ),
+    (
+        "server.public_url",
+        "Where this server is for a browser, such as https://tools.example.com, for links in messages.",
+    ),
     ("server.header_timeout", "How long a client may take to send the head of a request, in seconds."),
     ("server.drain", "How long calls in flight may take to end after shutdown began, in seconds."),
     ("server.max_connections", "Connections at the same time; more wait."),
@@ -62,6 +66,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("ledger.days", "Days that a settled call is kept, and with it the answer to a repeated call_id."),
     ("approvals.expire_after", "How long a person may take to decide, in seconds."),
+    ("approvals.link_life", "How long a signed link is good, in seconds."),
+    (
+        "approvals.webhooks",
+        "Who is told of a new approval: tables with name, url or url_secret, format (json or slack) and secret.",
+    ),
     (
         "manifest.env",
         "Variables that {{env.*}} may read: names, or * for all; none by default. Those that begin with TOOLCRIB_ never.",

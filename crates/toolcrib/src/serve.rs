@@ -76,6 +76,7 @@ impl Bound {
         let mut tasks = JoinSet::new();
         tasks.spawn(state.clone().follow_changes(poll));
         tasks.spawn(state.clone().follow_mcp_servers());
+        tasks.spawn(state.clone().send_notices());
         tasks.spawn(executor.clone().keep_ledger(shutdown.clone()));
         let reloaded = executor.clone();
         tasks.spawn(async move {

@@ -8,7 +8,7 @@ use axum::middleware::{Next, from_fn};
 use http::header::{AUTHORIZATION, HeaderValue};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
+use toolcrib_api::{ApiState, Audience, People, Server, ServerSettings, router};
 use toolcrib_definition::{Definition, NoSecrets};
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
 use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
@@ -46,7 +46,8 @@ pub async fn run(address: SocketAddr) -> anyhow::Result<()> {
     let dispatch = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(Arc::clone(&registry), dispatch, Arc::new(NoSecrets), ExecutorSettings::default());
     talking::ChangeTools::fill(registry);
-    let state = ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
+    let state =
+        ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default()).await?;
     let new = NewToken { name: "suite".to_owned(), role: Role::Caller, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     let bearer = HeaderValue::from_str(&format!("Bearer {token}"))?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
-use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
+use toolcrib_api::{ApiState, Audience, People, Server, ServerSettings, router};
 use toolcrib_definition::NoSecrets;
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
 use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, LedgerSettings};
@@ -46,7 +46,9 @@ async fn main() -> anyhow::Result<()> {
 
     let shutdown = CancellationToken::new();
     let keeper = tokio::spawn(executor.clone().keep_ledger(shutdown.clone()));
-    let state = ApiState::new(executor, McpClient::new(client), Arc::new(|_: &str| None), shutdown.clone()).await?;
+    let state =
+        ApiState::new(executor, McpClient::new(client), Arc::new(|_: &str| None), shutdown.clone(), People::default())
+            .await?;
     let new = NewToken { name: "clerk".to_owned(), role: Role::Operator, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     state.set_ready(true);

@@ -169,6 +169,7 @@ async fn parked(name: &str, location: &Location, count: usize) -> anyhow::Result
         ask: Ask::Always("its rule is always".into()),
         approval_id: format!("{n:08}{run}"),
         approval_ms,
+        notices: Vec::new(),
         owner: "bench".into(),
         lease_ms: 15_000,
     };

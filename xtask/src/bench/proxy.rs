@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
+use toolcrib_api::{ApiState, Audience, People, Server, ServerSettings, router};
 use toolcrib_definition::{Definition, NoSecrets};
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
 use toolcrib_executor::{Dispatch, Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
@@ -148,7 +148,9 @@ pub async fn start_with(
     let mcp = McpClient::new(client.clone());
     let http = dispatch(client.clone(), ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
-    let state = ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new()).await?;
+    let state =
+        ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default())
+            .await?;
     let new = NewToken { name: "bench".to_owned(), role: Role::Admin, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

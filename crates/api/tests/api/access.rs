@@ -32,6 +32,7 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/approvals/{id}/approve", &["admin", "operator"]),
     ("POST", "/v1/approvals/{id}/deny", &["admin", "operator"]),
     ("POST", "/v1/approvals/{id}/answer", &["admin", "operator"]),
+    ("POST", "/v1/approvals/{id}/link", &["admin", "operator"]),
     ("GET", "/v1/traces", &["admin", "operator", "auditor"]),
     ("GET", "/v1/traces/{id}", &["admin", "operator", "auditor"]),
     ("GET", "/v1/sessions/{session}/evidence", &["admin", "operator", "caller", "auditor"]),

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-use toolcrib_api::{ApiState, Audience, Server, ServerSettings, router};
+use toolcrib_api::{ApiState, Audience, People, Server, ServerSettings, router};
 use toolcrib_definition::Secrets;
 use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, TrustRoots};
 use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, LedgerSettings, ProtocolDispatch};
@@ -174,7 +174,9 @@ impl App {
         tokio::spawn(executor.clone().keep_ledger(CancellationToken::new()));
         let environment = |name: &str| (name == "REGION").then(|| "south".to_owned());
         let state =
-            ApiState::new(executor.clone(), mcp, Arc::new(environment), CancellationToken::new()).await.unwrap();
+            ApiState::new(executor.clone(), mcp, Arc::new(environment), CancellationToken::new(), People::default())
+                .await
+                .unwrap();
         let admin = NewToken { name: "root".into(), role: Role::Admin, agents: None, expires_at: None };
         let (_, admin) = state.tokens().create(&admin).await.unwrap();
         state.set_ready(true);

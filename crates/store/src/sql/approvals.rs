@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row as _};
 
 use super::ledger::push_agents;
-use super::{Database, Driver, Row};
-use crate::approvals::{Approval, ApprovalFilter, ApprovalKind, ApprovalState, Approvals, Decided, Decision};
+use super::{Database, Driver, Row, SKIP_LOCKED};
+use crate::approvals::{Approval, ApprovalFilter, ApprovalKind, ApprovalState, Approvals, Decided, Decision, Notice};
 use crate::changes::Change;
 use crate::error::StoreError;
 use crate::ledger::LedgerState;
@@ -108,6 +108,49 @@ impl Approvals for Database {
         self.commit(tx, if call == LedgerState::Ready { Change::Ready } else { Change::Settled }).await?;
         self.changes.tell(Change::Settled);
         Ok(Decided::Done(Box::new(approval)))
+    }
+
+    async fn take_notices(&self, lease_ms: i64, most: u32) -> Result<Vec<Notice>, StoreError> {
+        let any = "SELECT EXISTS (SELECT 1 FROM approval_notices WHERE next_at <= $1)";
+        let any: bool = sqlx::query_scalar(any).bind(self.time().await?).fetch_one(self.readers()).await?;
+        if !any {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = AssertSqlSafe(format!(
+            "UPDATE approval_notices SET next_at = $1, tries = tries + 1 WHERE (approval_id, webhook) IN \
+             (SELECT approval_id, webhook FROM approval_notices WHERE next_at <= $2 ORDER BY next_at LIMIT $3 {SKIP_LOCKED}) \
+             RETURNING approval_id, webhook, tries"
+        ));
+        let take = sqlx::query_as(sql).bind(now + lease_ms).bind(now).bind(i64::from(most));
+        let taken: Vec<(String, String, i64)> = take.fetch_all(&mut *tx).await?;
+        tx.commit().await?;
+        let mut notices = Vec::with_capacity(taken.len());
+        for (id, webhook, tries) in taken {
+            match self.approval(&id).await? {
+                Some(approval) => notices.push(Notice { approval, webhook, tries }),
+                None => self.drop_notice(&id, &webhook).await?,
+            }
+        }
+        Ok(notices)
+    }
+
+    async fn drop_notice(&self, approval: &str, webhook: &str) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let sql = "DELETE FROM approval_notices WHERE approval_id = $1 AND webhook = $2";
+        sqlx::query(sql).bind(approval).bind(webhook).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn delay_notice(&self, approval: &str, webhook: &str, pause_ms: i64) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let next = self.now(&mut tx).await?.saturating_add(pause_ms);
+        let sql = "UPDATE approval_notices SET next_at = $1 WHERE approval_id = $2 AND webhook = $3";
+        sqlx::query(sql).bind(next).bind(approval).bind(webhook).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(())
     }
 
     async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {

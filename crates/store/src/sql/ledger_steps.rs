@@ -216,6 +216,10 @@ async fn ask(tx: &mut Tx, call: &NewCall, kind: ApprovalKind, why: String, now: 
     .bind(approval.expires_at)
     .execute(&mut **tx)
     .await?;
+    for webhook in &call.notices {
+        let sql = "INSERT INTO approval_notices (approval_id, webhook, tries, next_at) VALUES ($1, $2, 0, $3)";
+        sqlx::query(sql).bind(&approval.id).bind(webhook).bind(now).execute(&mut **tx).await?;
+    }
     Ok(approval)
 }
 

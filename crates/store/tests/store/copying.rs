@@ -40,6 +40,7 @@ async fn fill(store: &Store) {
             ask: Ask::Always("why".into()),
             approval_id: format!("{n:032x}"),
             approval_ms: 1_000,
+            notices: Vec::new(),
             owner: "o".into(),
             lease_ms: 1_000,
         };

@@ -290,6 +290,7 @@ async fn apply(store: &Store, before: &Oracle, step: &Move) {
                 },
                 approval_id: id_of((key.0 + 100, key.1)),
                 approval_ms: APPROVAL,
+                notices: Vec::new(),
                 owner: owner_name(owner),
                 lease_ms: LEASE,
             };

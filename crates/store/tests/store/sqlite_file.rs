@@ -40,6 +40,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
         "DROP TABLE ledger",
         "DROP TABLE ledger_events",
         "DROP TABLE approvals",
+        "DROP TABLE approval_notices",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         sqlx::query(sql).execute(&mut old).await.unwrap();

@@ -41,6 +41,14 @@ pub(crate) enum ApprovalsCommand {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Make a link by which somebody without a token decides about one call
+    Link {
+        /// The approval
+        id: String,
+        /// Whom it is for; that is kept with the decision
+        #[arg(long = "for", value_name = "NAME")]
+        whom: Option<String>,
+    },
     /// Answer a question; the answer is the result of its call
     Answer {
         /// The question
@@ -80,6 +88,14 @@ impl ApprovalsCommand {
             }
             ApprovalsCommand::Deny { id, reason } => {
                 decide(api, output, &id, "deny", json!({ "reason": reason })).await?
+            }
+            ApprovalsCommand::Link { id, whom } => {
+                let link =
+                    api.send(Method::POST, &format!("{}/link", path(&id)), Some(&json!({ "for": whom }))).await?;
+                output.print(&link, |link| {
+                    println!("{}", cell(&link["url"]));
+                    eprintln!("good until {}", time(&link["expires_at"]));
+                });
             }
             ApprovalsCommand::Answer { id, answer } => {
                 // What is no JSON is a text.

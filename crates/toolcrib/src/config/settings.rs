@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use toolcrib_api::ServerSettings;
+use toolcrib_api::{People, ServerSettings, Webhook, WebhookFormat, WebhookUrl};
 use toolcrib_definition::PathParam;
-use toolcrib_egress::{Limits, Policy, TrustRoots};
+use toolcrib_egress::{Client, Limits, Policy, TrustRoots};
 use toolcrib_executor::{LedgerSettings, RecorderSettings};
 use toolcrib_store::{Location, Retention};
 
-use super::{Config, DatabaseUrl, List};
+use super::{Config, DatabaseUrl, List, WebhookConfig};
 
 impl Config {
     pub(super) fn problems(&self) -> Vec<String> {
@@ -39,12 +39,22 @@ impl Config {
             ("ledger.lease", self.ledger.lease, 3_600_000),
             ("ledger.quarantine", self.ledger.quarantine, 31_536_000),
             ("ledger.days", self.ledger.days, 36_500),
+            ("approvals.link_life", self.approvals.link_life, 31_536_000),
             ("approvals.expire_after", self.approvals.expire_after, 315_360_000),
             ("traces.count", self.traces.count, 1_000_000_000),
         ] {
             if value == 0 || value > most {
                 problems.push(format!("{key} is {value}, and has to be from 1 to {most}"));
             }
+        }
+        for (i, webhook) in self.approvals.webhooks.iter().enumerate() {
+            if let Err(error) = webhook.read() {
+                problems.push(format!("approvals.webhooks[{i}]: {error:#}"));
+            }
+        }
+        let names: std::collections::HashSet<&str> = self.approvals.webhooks.iter().map(|w| w.name.as_str()).collect();
+        if names.len() < self.approvals.webhooks.len() {
+            problems.push("approvals.webhooks: two have the same name".to_owned());
         }
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format is text or json, not {:?}", self.log.format));
@@ -159,7 +169,20 @@ impl Config {
             lease: Duration::from_millis(self.ledger.lease),
             quarantine: Duration::from_secs(self.ledger.quarantine),
             approval_time: Duration::from_secs(self.approvals.expire_after),
+            notices: self.approvals.webhooks.iter().map(|webhook| webhook.name.clone()).collect(),
             retention: Duration::from_secs(self.ledger.days.saturating_mul(24 * 3600)),
+        }
+    }
+
+    /// How people are reached. `client` is the way out for webhooks.
+    pub fn people(&self, client: Client) -> People {
+        // What can't be read was refused when the configuration was.
+        let webhooks = self.approvals.webhooks.iter().filter_map(|webhook| webhook.read().ok()).collect();
+        People {
+            public_url: self.server.public_url.clone(),
+            link_life: Duration::from_secs(self.approvals.link_life),
+            webhooks,
+            client: Some(client),
         }
     }
 
@@ -167,5 +190,28 @@ impl Config {
     pub fn recorder_settings(&self) -> RecorderSettings {
         let age = Duration::from_secs(self.traces.days.saturating_mul(24 * 3600));
         RecorderSettings { retention: Retention { age, count: self.traces.count }, ..RecorderSettings::default() }
+    }
+}
+
+impl WebhookConfig {
+    /// The webhook.
+    ///
+    /// # Errors
+    /// When it has no name, not exactly one address, or an unknown format.
+    fn read(&self) -> anyhow::Result<Webhook> {
+        if self.name.trim().is_empty() || self.name.chars().count() > 100 {
+            bail!("a webhook needs a name of at most 100 characters");
+        }
+        let url = match (&self.url, &self.url_secret) {
+            (Some(url), None) => WebhookUrl::Plain(url.clone()),
+            (None, Some(name)) => WebhookUrl::Secret(name.clone()),
+            _ => bail!("a webhook has either a url or, in url_secret, the name of a secret that holds it"),
+        };
+        let format = match self.format.as_str() {
+            "json" => WebhookFormat::Json,
+            "slack" => WebhookFormat::Slack,
+            other => bail!("the format is json or slack, not {other:?}"),
+        };
+        Ok(Webhook { name: self.name.clone(), url, format, secret: self.secret.clone() })
     }
 }
