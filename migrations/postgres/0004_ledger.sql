@@ -24,6 +24,8 @@ CREATE TABLE ledger (
     owner TEXT,
     epoch BIGINT NOT NULL,
     lease_until BIGINT,
+    -- How often it was sent and may have been performed. A person's word that it was not sets it back.
+    sends BIGINT NOT NULL DEFAULT 0,
     -- How it ended, and who moved it last, and why.
     outcome TEXT,
     actor TEXT NOT NULL,
@@ -38,7 +40,8 @@ CREATE INDEX ledger_ready ON ledger (lease_until) WHERE state = 'ready';
 CREATE INDEX ledger_claimed ON ledger (lease_until) WHERE state = 'claimed';
 CREATE INDEX ledger_sent ON ledger (lease_until) WHERE state = 'sent';
 -- What a new call may be the repetition of.
-CREATE INDEX ledger_unsettled ON ledger (request_hash) WHERE state IN ('sent', 'in_doubt', 'unknown');
+CREATE INDEX ledger_unsettled ON ledger (request_hash)
+    WHERE state IN ('ready', 'claimed', 'sent', 'in_doubt', 'unknown');
 CREATE INDEX ledger_in_doubt ON ledger (id) WHERE state = 'in_doubt';
 
 -- Each change of state, once and for ever. The triggers write them, so none can be forgotten. A row begins as proposed, and

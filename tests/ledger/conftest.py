@@ -188,7 +188,7 @@ def settled(database):
     return found if found and all(state in FINAL | {"in_doubt"} for state in found.values()) else None
 
 
-def check(states, counts, answered=()):
+def check(states, counts, answered=(), refused=()):
     """What the ledger promises, read from the upstream's own count."""
     for key, state in states.items():
         count = counts.get(key, 0)
@@ -197,6 +197,8 @@ def check(states, counts, answered=()):
             assert count == 1, f"{key} is succeeded and was performed {count} times"
         if state in ("failed", "denied", "expired", "cancelled"):
             assert count == 0, f"{key} is {state} and was performed"
+    fired = [key for key in refused if counts.get(key, 0)]
+    assert not fired, f"their callers were told that nothing happened: {fired}"
     lost = [key for key in answered if key not in states]
     assert not lost, f"calls that were answered are in no row: {lost}"
     unknown = [key for key in counts if key not in states and key.split("-")[0] in {k.split("-")[0] for k in states}]

@@ -160,7 +160,7 @@ def test_at_random_moments(kind, replicas, tmp_path, effects):
     for replica in group[1:]:
         replica.start()
     proxy, base = nginx(tmp_path, [replica.port for replica in group]) if replicas > 1 else (None, group[0].base)
-    prefix, answered, over = f"{kind}{replicas}", [], threading.Event()
+    prefix, answered, refused, over = f"{kind}{replicas}", [], [], threading.Event()
 
     def drive(worker):
         dice, n = random.Random(worker), 0
@@ -170,8 +170,11 @@ def test_at_random_moments(kind, replicas, tmp_path, effects):
             try:
                 with client(base, token) as http:
                     answer = call(http, key, delay=dice.choice([0, 0, 0.01, 0.05]))
-                    if answer.status_code == 200 and answer.json()["status"] in ("ok", "in_doubt"):
+                    status = answer.json()["status"] if answer.status_code == 200 else None
+                    if status in ("ok", "in_doubt"):
                         answered.append(key)
+                    elif status == "error":
+                        refused.append(key)
             except httpx.TransportError:
                 time.sleep(0.01)
 
@@ -191,7 +194,7 @@ def test_at_random_moments(kind, replicas, tmp_path, effects):
     try:
         found = wait_until(lambda: settled(database), seconds=60)
         counts = {key: n for key, n in effects.counts().items() if key.startswith(prefix + "-")}
-        check(found, counts, answered)
+        check(found, counts, answered, refused)
         assert len(answered) > 100, "there was a load"
         tally = {state: list(found.values()).count(state) for state in set(found.values())}
         print(f"{prefix}: {len(found)} calls, {tally}")

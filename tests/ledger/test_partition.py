@@ -24,7 +24,7 @@ def test_a_replica_that_is_cut_off_fires_nothing_twice(tmp_path, effects):
     with client(cut_off.base, token) as http:
         prepare(http, effects)
     near.start()
-    answered, over = [], threading.Event()
+    answered, refused, over = [], [], threading.Event()
 
     def drive(worker):
         n = 0
@@ -34,8 +34,11 @@ def test_a_replica_that_is_cut_off_fires_nothing_twice(tmp_path, effects):
             try:
                 with client(cut_off.base, token) as http:
                     answer = call(http, key, delay=0.3)
-                    if answer.status_code == 200 and answer.json()["status"] in ("ok", "in_doubt"):
+                    status = answer.json()["status"] if answer.status_code == 200 else None
+                    if status in ("ok", "in_doubt"):
                         answered.append(key)
+                    elif status == "error":
+                        refused.append(key)
             except httpx.TransportError:
                 pass
 
@@ -61,9 +64,9 @@ def test_a_replica_that_is_cut_off_fires_nothing_twice(tmp_path, effects):
     try:
         found = wait_until(lambda: settled(database), seconds=60)
         counts = {key: n for key, n in effects.counts().items() if key.startswith("cut-")}
-        check(found, counts)
+        check(found, counts, refused=refused)
         tally = {state: list(found.values()).count(state) for state in set(found.values())}
-        print(f"cut off for {SECONDS} s: {len(found)} calls, {tally}")
+        print(f"cut off for {SECONDS} s: {len(found)} calls, {tally}, {len(refused)} refused")
         # What was sent before the cut ended late, and the late answer settled it.
         late = database.rows("SELECT COUNT(*) FROM ledger_events WHERE from_state = 'in_doubt' AND to_state = 'succeeded'")
         print(f"settled by a late answer: {late[0][0]}")

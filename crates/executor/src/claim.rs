@@ -15,38 +15,57 @@ use crate::failpoint::failpoint;
 /// The longest pause between two tries to write down how a call ended.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What this process holds, by the id of the call, each with the moment until which it surely holds it. Leases end
-/// by the database's clock; this is ours, which nobody sets back.
+/// What is recorded when the outcome itself can't be.
+const UNRECORDED: &str =
+    r#"{"status":"error","result":{"error":"the outcome could not be recorded"},"code":"call.internal"}"#;
+
+/// A call, and for the how-manieth time it is worked on.
+type Held = (String, i64);
+
+/// What this process holds, each with the moment until which it surely holds it. Leases end by the database's clock; this
+/// is ours, which nobody sets back.
 #[derive(Default)]
-pub(crate) struct Claims(Mutex<HashMap<String, Instant>>);
+pub(crate) struct Claims(Mutex<HashMap<Held, Instant>>);
 
 impl Claims {
     /// The ids that are held.
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().map(|(id, _)| id.clone()).collect()
     }
 
     /// The leases of these were prolonged.
-    pub(crate) fn prolong(&self, ids: &[String], until: Instant) {
+    pub(crate) fn prolong(&self, renewed: &[Held], until: Instant) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for id in ids {
-            if let Some(place) = held.get_mut(id) {
-                *place = until;
+        for claim in renewed {
+            if let Some(place) = held.get_mut(claim) {
+                *place = until.max(*place);
             }
         }
     }
 
-    fn set(&self, id: &str, until: Instant) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), until);
+    fn set(&self, lease: &Lease, until: Instant) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((lease.id.clone(), lease.epoch), until);
     }
 
-    fn until(&self, id: &str) -> Option<Instant> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    fn until(&self, lease: &Lease) -> Option<Instant> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get(&(lease.id.clone(), lease.epoch)).copied()
     }
 
-    fn forget(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    fn forget(&self, lease: &Lease) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(lease.id.clone(), lease.epoch));
     }
+}
+
+/// What became of the end of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It stands, or will.
+    AsSaid,
+    /// Somebody else took the call over; what stands is theirs.
+    ByAnother,
+    /// Nobody knows yet what will stand.
+    NotYet,
 }
 
 /// The right to run a call, until it is settled or dropped. When it is dropped without being settled, as by a panic,
@@ -71,7 +90,7 @@ impl Claim {
         since: Instant,
         announce: bool,
     ) -> Self {
-        claims.set(&lease.id, since + length);
+        claims.set(&lease, since + length);
         Self { store, claims, lease, length, crossed: AtomicBool::new(false), announce }
     }
 
@@ -91,15 +110,21 @@ impl Claim {
         outcome: String,
         reason: Option<String>,
         running: &tokio_util::task::TaskTracker,
-    ) {
+    ) -> Settled {
+        let crossed = self.crossed.load(Ordering::SeqCst);
         let settlement = Settlement { lease: self.lease.clone(), state, outcome, reason, announce: self.announce };
         match self.store.settle(settlement.clone()).await {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!(call = %self.lease.id, "the call was settled by somebody else"),
+            Ok(true) => Settled::AsSaid,
+            Ok(false) => {
+                tracing::warn!(call = %self.lease.id, "the call is somebody else's by now");
+                Settled::ByAnother
+            }
             Err(error) => {
                 tracing::error!(error = %error, reason = error.reason(), call = %self.lease.id,
                     "the end of a call waits for the database");
                 running.spawn(settle_later(self.store.clone(), settlement, Some(self)));
+                // What was not sent may be taken up by another before that is written down.
+                if crossed { Settled::AsSaid } else { Settled::NotYet }
             }
         }
     }
@@ -107,23 +132,51 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.claims.forget(&self.lease.id);
+        self.claims.forget(&self.lease);
     }
 }
 
-/// Tries until the database takes it, or never will. The claim is kept meanwhile, so that nobody else takes the call.
-pub(crate) async fn settle_later(store: Store, settlement: Settlement, _claim: Option<Claim>) {
+/// Tries until the database takes it, or never will. The claim is kept meanwhile, so that it is prolonged as soon as that
+/// is possible.
+pub(crate) async fn settle_later(store: Store, mut settlement: Settlement, _claim: Option<Claim>) {
     let mut pause = Duration::from_millis(100);
     loop {
         tokio::time::sleep(pause).await;
         match store.settle(settlement.clone()).await {
             Ok(_) => return,
+            // The state matters more than the words: they are left out when it is they that are refused.
+            Err(StoreError::Refused { .. }) if settlement.outcome != UNRECORDED => {
+                settlement.outcome = UNRECORDED.to_owned();
+            }
             Err(error) if error.retryable() => pause = (pause * 2).min(LONGEST_PAUSE),
             Err(error) => {
                 tracing::error!(error = %error, reason = error.reason(), call = %settlement.lease.id,
                     "the end of a call can't be written down");
                 return;
             }
+        }
+    }
+}
+
+/// Takes a call back whose proposal may or may not be there, so that nothing runs which its caller does not wait for.
+pub(crate) async fn take_back(store: Store, lease: Lease, outcome: String) {
+    let mut pause = Duration::from_millis(20);
+    loop {
+        let reason = "its proposal failed";
+        let state = LedgerState::Cancelled;
+        let reason_kept = Some(reason.to_owned());
+        let settlement =
+            Settlement { lease: lease.clone(), state, outcome: outcome.clone(), reason: reason_kept, announce: false };
+        let taken = async {
+            store.settle(settlement).await?;
+            store.cancel_call(&lease.id, &lease.owner, Some(reason)).await
+        };
+        match taken.await {
+            Err(error) if error.retryable() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            _ => return,
         }
     }
 }
@@ -142,11 +195,11 @@ impl Barrier for Claim {
                 Err(error) => return Err(Withheld(database_failed(&error))),
             }
             self.crossed.store(true, Ordering::SeqCst);
-            self.claims.set(&self.lease.id, since + self.length);
+            self.claims.set(&self.lease, since + self.length);
             failpoint!("ledger::sent");
         }
         // Who was held up for longer than the lease is no longer the one to send.
-        match self.claims.until(&self.lease.id) {
+        match self.claims.until(&self.lease) {
             Some(until) if Instant::now() < until => Ok(()),
             _ => Err(Withheld("it took so long that the call may be somebody else's by now".to_owned())),
         }

@@ -37,6 +37,8 @@ pub(crate) async fn run(
     deadline: Instant,
     given_up: &CancellationToken,
 ) -> Result<Value, CodeFailure> {
+    // A transaction holds up others, so there is no moment more.
+    let grace = if transaction.is_some() { Duration::ZERO } else { GRACE };
     let running = AssertUnwindSafe(tool.run(arguments, transaction, context)).catch_unwind();
     let mut running = std::pin::pin!(running);
     let late = tokio::select! {
@@ -46,7 +48,7 @@ pub(crate) async fn run(
         () = given_up.cancelled(), if tool.effect() == EffectMode::Idempotent => CodeFailure::Cancelled,
     };
     context.cancellation.cancel();
-    match timeout(GRACE, &mut running).await {
+    match timeout(grace, &mut running).await {
         Ok(ended) => result_of(ended),
         Err(_) => Err(late),
     }

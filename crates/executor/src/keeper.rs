@@ -154,8 +154,7 @@ impl Executor {
                 let message = format!("the call was not made: {reason}");
                 let ended = Ended::error(Status::Error, "call.not_made", message, Some(reason));
                 let ended = Ended { ledger_id: Some(row.id.clone()), ..ended };
-                pipeline.settle(claim, LedgerState::Cancelled, &ended).await;
-                ended
+                pipeline.settle(claim, LedgerState::Cancelled, ended).await
             }
         };
         pipeline.finish(begun, ended);

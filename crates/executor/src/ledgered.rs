@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use toolcrib_definition::{EffectMode, canonical};
 use toolcrib_registry::{Entry, RegisteredCodeTool};
-use toolcrib_store::{Ask, LedgerRow, LedgerState, NewCall, Proposal, Settlement, StoreError, time_ordered_id};
+use toolcrib_store::{Ask, Lease, LedgerRow, LedgerState, NewCall, Proposal, StoreError, time_ordered_id};
 
-use crate::claim::{Claim, settle_later};
+use crate::claim::{Claim, Settled, take_back};
 use crate::code;
 use crate::events::EventKind;
 use crate::executor::millis;
@@ -119,25 +119,23 @@ impl Pipeline {
         ended_of(&row, approval.as_ref())
     }
 
-    /// Nobody knows whether the row is there. It is taken back as soon as the database can be written, so that nothing
-    /// runs which its caller was told did not.
+    /// The proposal failed. What the database surely did not keep is an error; else nobody knows whether the row is there, and
+    /// it is taken back as soon as that is possible.
     fn not_proposed(&self, error: &StoreError, begun: &Begun) -> Ended {
         let reason = error.reason().map(str::to_owned);
         tracing::error!(error = %error, reason, "a call could not be written down");
-        for epoch in [0, 1] {
-            let lease = toolcrib_store::Lease { id: begun.trace_id.clone(), owner: self.inner.owner.clone(), epoch };
-            let ended = Ended::error(Status::Error, "call.not_made", "the call was not made", None);
-            let settlement = Settlement {
-                lease,
-                state: LedgerState::Cancelled,
-                outcome: record_of(&ended),
-                reason: Some("its proposal failed".to_owned()),
-                announce: false,
-            };
-            self.inner.running.spawn(settle_later(self.inner.registry.store().clone(), settlement, None));
+        if !matches!(error, StoreError::Unavailable { .. }) {
+            let message = format!("the call could not be written down, so nothing was sent: {error}");
+            return Ended::error(Status::Error, error.code(), message, reason);
         }
-        let message = format!("the call could not be written down, so nothing was sent: {error}");
-        Ended::error(Status::Error, error.code(), message, reason)
+        let epoch = i64::from(begun.effect != EffectMode::Transactional);
+        let lease = Lease { id: begun.trace_id.clone(), owner: self.inner.owner.clone(), epoch };
+        let not_made = Ended::error(Status::Error, "call.not_made", "the call was not made", None);
+        let store = self.inner.registry.store().clone();
+        self.inner.running.spawn(take_back(store, lease, record_of(&not_made)));
+        let message = "it is not known whether the call was written down; ask again with the same call_id";
+        let ended = Ended::error(Status::Waiting, "call.running", message, reason);
+        Ended { ledger_id: Some(begun.trace_id.clone()), ..ended }
     }
 
     /// Runs a call that is ours, and writes down how it ended.
@@ -156,15 +154,17 @@ impl Pipeline {
         };
         failpoint!("ledger::answered");
         let ended = Ended { ledger_id: Some(claim.id().to_owned()), ..ended };
-        if let Some(state) = state {
-            self.settle(claim, state, &ended).await;
-        }
+        let ended = match state {
+            Some(state) => self.settle(claim, state, ended).await,
+            None => ended,
+        };
         failpoint!("ledger::settled");
         ended
     }
 
-    /// Writes down how a call ended, and tells of one in doubt.
-    pub(crate) async fn settle(&self, claim: Claim, state: LedgerState, ended: &Ended) {
+    /// Writes down how a call ended, and tells of one in doubt. Returns what stands: another's word, when the call was
+    /// somebody else's by then.
+    pub(crate) async fn settle(&self, claim: Claim, state: LedgerState, ended: Ended) -> Ended {
         if state == LedgerState::InDoubt {
             self.publish(EventKind::CallInDoubt, || json!({ "ledger_id": claim.id() }));
         }
@@ -173,7 +173,16 @@ impl Pipeline {
             (Some((code, None)), _) => Some(code.to_string()),
             (Some((code, Some(reason))), _) => Some(format!("{code}: {reason}")),
         };
-        claim.settle(state, record_of(ended), reason, &self.inner.running).await;
+        let id = claim.id().to_owned();
+        match claim.settle(state, record_of(&ended), reason, &self.inner.running).await {
+            Settled::AsSaid => ended,
+            Settled::ByAnother => self.as_it_stands(&id).await.ended,
+            Settled::NotYet => {
+                let message = "it is not known yet how the call ends; ask again with the same call_id";
+                let ended = Ended::error(Status::Waiting, "call.running", message, None);
+                Ended { ledger_id: Some(id), ..ended }
+            }
+        }
     }
 
     /// Runs a transactional tool: its effect and the end of its call are one commit.
@@ -204,8 +213,13 @@ impl Pipeline {
         let value = match result {
             Ok(value) => value,
             Err(failure) => {
-                transaction.undo().await;
-                return Performed::failed(self.code_failed(tool, failure, &begun.caller));
+                let ended = self.code_failed(tool, failure, &begun.caller);
+                let reason = ended.error.as_ref().map(|(code, _)| code.to_string()).unwrap_or_default();
+                return match transaction.fail(&record_of(&ended), &reason).await {
+                    Ok(()) => Performed { ended, state: None },
+                    // Undone all the same; the row says so when the database can be written.
+                    Err(_) => Performed::failed(ended),
+                };
             }
         };
         let ended = Ended::new(Status::Ok, value);

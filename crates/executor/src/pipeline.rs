@@ -84,7 +84,7 @@ pub(crate) struct Begun {
     pub(crate) trace_id: String,
     pub(crate) tool: String,
     origin: &'static str,
-    effect: EffectMode,
+    pub(crate) effect: EffectMode,
     pub(crate) trace: TraceBuilder,
     pub(crate) caller: Caller,
     /// How many calls of the batch have ended, counted up by each that ends.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use toolcrib_store::{Change, LedgerRow, Store, StoreError};
 
 /// How often the row is looked at although nobody told of a change.
@@ -24,8 +24,7 @@ pub(crate) async fn until(
             return Ok(row);
         }
         let next_look = deadline.min(now + LOOK_EVERY);
-        if timeout_at(next_look, changes.next(Change::Settled)).await.is_err() {
-            sleep_until(next_look).await;
-        }
+        // Told or not, it is time to look.
+        let _ = timeout_at(next_look, changes.next(Change::Settled)).await;
     }
 }

@@ -120,6 +120,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("owner", TEXT),
             ("epoch", NUMBER),
             ("lease_until", NUMBER),
+            ("sends", NUMBER),
             ("outcome", TEXT),
             ("actor", TEXT),
             ("reason", TEXT),

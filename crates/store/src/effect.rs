@@ -66,6 +66,7 @@ pub(crate) trait OpenTransaction: Send {
     async fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, StoreError>;
     async fn fetch(&mut self, sql: &str, values: &[SqlValue]) -> Result<Vec<SqlRow>, StoreError>;
     async fn succeed(self: Box<Self>, outcome: &str) -> Result<(), StoreError>;
+    async fn fail(self: Box<Self>, outcome: &str, reason: &str) -> Result<(), StoreError>;
     async fn undo(self: Box<Self>);
 }
 
@@ -106,6 +107,15 @@ impl EffectTransaction {
         self.0.succeed(outcome).await
     }
 
+    /// Undoes what was done, and commits that the call failed, so that nobody tries it again. `outcome` is recorded, as
+    /// JSON text.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it can't be committed. What was done is undone all the same.
+    pub async fn fail(self, outcome: &str, reason: &str) -> Result<(), StoreError> {
+        self.0.fail(outcome, reason).await
+    }
+
     /// Undoes what was done. So does dropping it.
     pub async fn undo(self) {
         self.0.undo().await;
@@ -114,6 +124,10 @@ impl EffectTransaction {
 
 fn refuse_control(sql: &str) -> Result<(), StoreError> {
     let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    if sql.trim_end().trim_end_matches(';').contains(';') {
+        let reason = "a tool runs one statement at a time; a text with a semicolon is a value".to_owned();
+        return Err(StoreError::Refused { reason });
+    }
     if word.is_empty() || CONTROL.contains(&word.to_ascii_lowercase().as_str()) {
         let reason = format!("a tool's statement can't begin with {word:?}: its transaction is not its own to end");
         return Err(StoreError::Refused { reason });

@@ -128,6 +128,8 @@ impl From<sqlx::Error> for StoreError {
                 // A deadlock, a serialization failure, a lock that is held, too many connections.
                 "40001" | "40P01" | "55P03" | "53300" => StoreError::Busy,
                 "XX001" | "XX002" => StoreError::Corrupt,
+                // This server is no longer the one to write to.
+                "25006" => unavailable(&error),
                 code if ["22", "23", "25", "42", "54"].iter().any(|class| code.starts_with(class)) => refused(&error),
                 _ => unavailable(&error),
             };

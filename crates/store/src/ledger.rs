@@ -366,11 +366,12 @@ pub trait Ledger: Send + Sync {
     /// [`StoreError`] when the database can't be written.
     async fn begin_effect(&self, id: &str, actor: &str) -> Result<Option<EffectTransaction>, StoreError>;
 
-    /// Prolongs leases that still hold, and tells which do.
+    /// Prolongs leases that still hold, and tells which do, by id and epoch. A call of the owner that is in doubt by now
+    /// is held too, so that nobody takes it for given up.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    async fn renew(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<String>, StoreError>;
+    async fn renew(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<(String, i64)>, StoreError>;
 
     /// Claims at most `most` calls that may run, oldest first.
     ///

@@ -1,7 +1,10 @@
 //! Steps of calls that come at the same time share a transaction, and so one write to the disk.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -13,6 +16,9 @@ use crate::store::Rows;
 const TOGETHER: usize = 64;
 /// Steps that may wait; then whoever brings one waits too.
 const WAITING: usize = 1_024;
+
+/// The longest that a transaction of steps may take.
+const LONGEST: Duration = Duration::from_secs(10);
 
 type Waiting = (Step, oneshot::Sender<Result<Stepped, StoreError>>);
 
@@ -56,7 +62,7 @@ async fn run(rows: Arc<dyn Rows>, receiver: Arc<Mutex<mpsc::Receiver<Waiting>>>)
     let mut waiting = Vec::with_capacity(TOGETHER);
     while receiver.lock().await.recv_many(&mut waiting, TOGETHER).await > 0 {
         let (steps, answers): (Vec<Step>, Vec<_>) = waiting.drain(..).unzip();
-        match rows.take_steps(&steps).await {
+        match take(&*rows, &steps).await {
             Ok(taken) => {
                 for (answer, stepped) in answers.into_iter().zip(taken) {
                     // Whoever is gone does not need it; what was written stands.
@@ -64,9 +70,9 @@ async fn run(rows: Arc<dyn Rows>, receiver: Arc<Mutex<mpsc::Receiver<Waiting>>>)
                 }
             }
             // One that the database refuses takes no other with it.
-            Err(StoreError::Refused { .. }) if steps.len() > 1 => {
+            Err(StoreError::Refused { .. } | StoreError::BadRow { .. } | StoreError::Busy) if steps.len() > 1 => {
                 for (answer, step) in answers.into_iter().zip(steps) {
-                    let taken = rows.take_steps(std::slice::from_ref(&step)).await;
+                    let taken = take(&*rows, std::slice::from_ref(&step)).await;
                     let _ = answer.send(taken.and_then(|mut taken| taken.pop().ok_or_else(missing)));
                 }
             }
@@ -76,6 +82,17 @@ async fn run(rows: Arc<dyn Rows>, receiver: Arc<Mutex<mpsc::Receiver<Waiting>>>)
                 }
             }
         }
+    }
+}
+
+/// Takes steps within a bounded time, whatever happens on the way: others wait behind them.
+async fn take(rows: &dyn Rows, steps: &[Step]) -> Result<Vec<Stepped>, StoreError> {
+    let unavailable = |reason: &str| StoreError::Unavailable { reason: reason.to_owned() };
+    let taking = AssertUnwindSafe(rows.take_steps(steps)).catch_unwind();
+    match tokio::time::timeout(LONGEST, taking).await {
+        Ok(Ok(taken)) => taken,
+        Ok(Err(_)) => Err(unavailable("a step of the ledger failed inside")),
+        Err(_) => Err(unavailable("the database did not answer in time")),
     }
 }
 

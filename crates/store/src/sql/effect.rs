@@ -8,6 +8,7 @@ use super::{Driver, Tx, sql_value};
 use crate::changes::{Change, Changes};
 use crate::effect::{OpenTransaction, SqlRow, SqlValue};
 use crate::error::StoreError;
+use crate::text::storable;
 
 pub(super) struct Open {
     pub(super) tx: Tx,
@@ -52,6 +53,16 @@ impl OpenTransaction for Open {
             let reason = "the tool changed its own call in the ledger".to_owned();
             return Err(StoreError::Refused { reason });
         }
+        self.tx.commit().await?;
+        self.changes.tell(Change::Settled);
+        Ok(())
+    }
+
+    async fn fail(mut self: Box<Self>, outcome: &str, reason: &str) -> Result<(), StoreError> {
+        sqlx::query("ROLLBACK TO SAVEPOINT effect").execute(&mut *self.tx).await?;
+        let sql = "UPDATE ledger SET state = 'failed', seq = seq + 1, outcome = $1, reason = $2 \
+                   WHERE id = $3 AND state = 'ready'";
+        sqlx::query(sql).bind(outcome).bind(storable(reason)).bind(&self.id).execute(&mut *self.tx).await?;
         self.tx.commit().await?;
         self.changes.tell(Change::Settled);
         Ok(())

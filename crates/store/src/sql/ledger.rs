@@ -68,32 +68,38 @@ impl Ledger for Database {
         let now = self.now(&mut tx).await?;
         // It locks the row: a second runner waits here, and then finds that the call is done.
         let sql = "UPDATE ledger SET actor = $1, updated_at = $2 \
-                   WHERE id = $3 AND state = 'ready' AND effect = 'transactional'";
+                   WHERE id = $3 AND state = 'ready' AND effect = 'transactional' AND owner = $1";
         let locked = sqlx::query(sql).bind(actor).bind(now).bind(id).execute(&mut *tx).await?;
         if locked.rows_affected() == 0 {
             return Ok(None);
         }
+        // What the tool does is undone to here when it fails, and its failure commits.
+        sqlx::query("SAVEPOINT effect").execute(&mut *tx).await?;
         let open = Open { tx, id: id.to_owned(), changes: self.changes.clone() };
         Ok(Some(EffectTransaction::new(Box::new(open))))
     }
 
-    async fn renew(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<String>, StoreError> {
+    async fn renew(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<(String, i64)>, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
         let mut renewed = Vec::with_capacity(ids.len());
         for ids in ids.chunks(500) {
-            let mut query = QueryBuilder::<Driver>::new("UPDATE ledger SET lease_until = ");
-            query.push_bind(now + lease_ms).push(" WHERE owner = ").push_bind(owner);
-            query.push(" AND lease_until > ").push_bind(now);
+            let mut query = QueryBuilder::<Driver>::new("UPDATE ledger SET lease_until = CASE WHEN lease_until > ");
+            query.push_bind(now + lease_ms).push(" THEN lease_until ELSE ").push_bind(now + lease_ms);
+            query.push(" END WHERE id IN (SELECT id FROM ledger WHERE owner = ").push_bind(owner);
+            // Who still works on a call that is in doubt by now says so: nobody may say that it was not performed.
             query.push(
-                " AND (state IN ('claimed', 'sent') OR (state = 'ready' AND effect = 'transactional')) AND id IN (",
+                " AND (state = 'in_doubt' OR ((state IN ('claimed', 'sent') \
+                 OR (state = 'ready' AND effect = 'transactional')) AND lease_until > ",
             );
+            query.push_bind(now).push(")) AND id IN (");
             let mut list = query.separated(", ");
             for id in ids {
                 list.push_bind(id);
             }
-            query.push(") RETURNING id");
-            let held: Vec<String> = query.build_query_scalar().persistent(false).fetch_all(&mut *tx).await?;
+            // What is locked is being moved just now, or guarded by that lock.
+            query.push(format!(") ORDER BY id {SKIP_LOCKED}) RETURNING id, epoch"));
+            let held: Vec<(String, i64)> = query.build_query_as().persistent(false).fetch_all(&mut *tx).await?;
             renewed.extend(held);
         }
         tx.commit().await?;
@@ -110,6 +116,7 @@ impl Ledger for Database {
         }
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
+        forget_old_keys(&mut tx, owner, now).await?;
         let sql = AssertSqlSafe(format!(
             "UPDATE ledger SET state = CASE effect WHEN 'transactional' THEN 'ready' ELSE 'claimed' END, seq = seq + 1, \
              epoch = CASE effect WHEN 'transactional' THEN epoch ELSE epoch + 1 END, owner = $1, actor = $1, \
@@ -120,9 +127,11 @@ impl Ledger for Database {
         ));
         let claim = sqlx::query(sql).bind(owner).bind(now + lease_ms).bind(now).bind(i64::from(most));
         let rows = claim.fetch_all(&mut *tx).await?;
-        let rows: Vec<LedgerRow> = rows.iter().map(row_of).collect::<Result<_, _>>()?;
         tx.commit().await?;
-        Ok(rows)
+        // One that can't be read hides no other; its claim runs out.
+        let readable =
+            |row: &Row| row_of(row).map_err(|error| tracing::error!(error = %error, "a call can't be read")).ok();
+        Ok(rows.iter().filter_map(readable).collect())
     }
 
     async fn move_overdue(&self, actor: &str) -> Result<Overdue, StoreError> {
@@ -172,7 +181,7 @@ impl Ledger for Database {
         let lease_before = if quarantine.is_some() { now } else { i64::MAX };
         let sql = AssertSqlSafe(format!(
             "UPDATE ledger SET state = $1, outcome = COALESCE($2, outcome), seq = seq + 1, actor = $3, reason = $4, \
-             updated_at = $5 WHERE id = $6 AND state = 'in_doubt' AND updated_at <= $7 AND lease_until <= $8 \
+             sends = CASE $1 WHEN 'ready' THEN 0 ELSE sends END, updated_at = $5 WHERE id = $6 AND state = 'in_doubt' AND updated_at <= $7 AND lease_until <= $8 \
              RETURNING {LEDGER_COLUMNS}"
         ));
         let moved = sqlx::query(sql)
@@ -317,10 +326,19 @@ async fn read(tx: &mut Tx, id: &str) -> Result<Option<LedgerRow>, StoreError> {
     row.as_ref().map(row_of).transpose()
 }
 
+/// A call that was sent before may be sent again only as long as the upstream remembers its key.
+async fn forget_old_keys(tx: &mut Tx, actor: &str, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE ledger SET state = 'in_doubt', seq = seq + 1, actor = $1, updated_at = $2, \
+               reason = 'the upstream no longer remembers its key' WHERE state = 'ready' AND effect = 'at_most_once' \
+               AND sends > 0 AND (resend_until IS NULL OR resend_until <= $2)";
+    sqlx::query(sql).bind(actor).bind(now).execute(&mut **tx).await?;
+    Ok(())
+}
+
 /// A claim whose owner is gone is provably unsent: the call may run again.
 async fn free_claims(tx: &mut Tx, actor: &str, now: i64) -> Result<Vec<String>, StoreError> {
     let sql = AssertSqlSafe(format!(
-        "UPDATE ledger SET state = 'ready', seq = seq + 1, actor = $1, reason = 'its owner is gone; nothing was sent', \
+        "UPDATE ledger SET state = 'ready', seq = seq + 1, actor = $1, reason = 'its owner is gone before it sent it', \
          updated_at = $2 WHERE state = 'claimed' AND lease_until <= $2 AND id IN \
          (SELECT id FROM ledger WHERE state = 'claimed' AND lease_until <= $2 ORDER BY lease_until LIMIT $3 {SKIP_LOCKED}) \
          RETURNING id"

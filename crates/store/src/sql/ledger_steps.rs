@@ -31,6 +31,8 @@ impl Database {
                 Step::Settle(settlement) => settlements.push((place, &**settlement)),
             }
         }
+        // Replicas that bring the same keys wait for each other in one order.
+        proposals.sort_by_key(|(_, call)| (&call.session, &call.call_id));
         let mut loud = false;
         for part in proposals.chunks(TOGETHER) {
             let made = propose(&mut tx, part, now).await?;
@@ -104,7 +106,7 @@ async fn look(tx: &mut Tx, calls: &[(usize, &NewCall)]) -> Result<HashMap<String
     let mut query = QueryBuilder::<Driver>::new(
         "SELECT v.column1 AS id, \
          EXISTS (SELECT 1 FROM ledger WHERE request_hash = v.column4 AND session = v.column2 AND tool = v.column3 \
-         AND state IN ('sent', 'in_doubt', 'unknown')) AS repeats, \
+         AND state IN ('ready', 'claimed', 'sent', 'in_doubt', 'unknown') AND sends > 0) AS repeats, \
          EXISTS (SELECT 1 FROM approvals WHERE session = v.column2 AND tool = v.column3 \
          AND arguments_hash = v.column5 AND agent = v.column6 AND state = 'approved') AS approved FROM (",
     );
@@ -148,7 +150,7 @@ async fn insert(
         values
             .push_bind(&call.id)
             .push_bind(storable(&call.session))
-            .push_bind(&call.call_id)
+            .push_bind(storable(&call.call_id))
             .push_bind(&call.agent)
             .push_bind(&call.tool)
             .push_bind(call.effect.as_str())
@@ -165,7 +167,7 @@ async fn insert(
             .push_bind(epoch)
             .push_bind(lease)
             .push_bind(&call.owner)
-            .push_bind(asked.as_ref().map(|(_, why)| why.as_str()))
+            .push_bind(asked.as_ref().map(|(_, why)| storable(why)))
             .push_bind(now)
             .push_bind(now);
     });
@@ -176,7 +178,7 @@ async fn insert(
 
 async fn existing(tx: &mut Tx, call: &NewCall) -> Result<crate::LedgerRow, StoreError> {
     let sql = sqlx::AssertSqlSafe(format!("SELECT {LEDGER_COLUMNS} FROM ledger WHERE session = $1 AND call_id = $2"));
-    let row = sqlx::query(sql).bind(storable(&call.session)).bind(&call.call_id).fetch_one(&mut **tx).await?;
+    let row = sqlx::query(sql).bind(storable(&call.session)).bind(storable(&call.call_id)).fetch_one(&mut **tx).await?;
     row_of(&row)
 }
 
@@ -224,23 +226,30 @@ async fn ask(tx: &mut Tx, call: &NewCall, kind: ApprovalKind, why: String, now: 
 }
 
 async fn send(tx: &mut Tx, leases: &[(usize, &Lease, i64)], now: i64) -> Result<HashSet<String>, StoreError> {
-    let mut query =
-        QueryBuilder::<Driver>::new("UPDATE ledger SET state = 'sent', seq = seq + 1, reason = NULL, updated_at = ");
+    let mut query = QueryBuilder::<Driver>::new(
+        "UPDATE ledger SET state = 'sent', sends = sends + 1, seq = seq + 1, reason = NULL, updated_at = ",
+    );
     query.push_bind(now).push(", lease_until = v.column4, actor = v.column2 FROM (");
     query.push_values(leases, |mut values, (_, lease, lease_ms)| {
         values.push_bind(&lease.id).push_bind(&lease.owner).push_bind(lease.epoch).push_bind(now + lease_ms);
     });
     query.push(
         ") AS v WHERE ledger.id = v.column1 AND ledger.owner = v.column2 AND ledger.epoch = v.column3 \
-         AND ledger.state = 'claimed' AND ledger.lease_until > ",
+         AND ledger.state = 'claimed' AND (ledger.sends = 0 OR ledger.effect = 'idempotent' OR ledger.resend_until > ",
     );
-    query.push_bind(now).push(" RETURNING ledger.id");
+    query.push_bind(now).push(") AND ledger.lease_until > ").push_bind(now).push(" RETURNING ledger.id");
     let ids: Vec<String> = query.build_query_scalar().fetch_all(&mut **tx).await?;
     Ok(ids.into_iter().collect())
 }
 
+/// Ends calls of whoever has the lease, and of whoever had it last when nobody took it since: a late answer is an answer.
+/// What was sent before, by this owner or another, is not called failed because a later try did not get through.
 async fn settle(tx: &mut Tx, all: &[(usize, &Settlement)], now: i64) -> Result<HashSet<String>, StoreError> {
-    let mut query = QueryBuilder::<Driver>::new("UPDATE ledger SET state = v.column4, seq = seq + 1, updated_at = ");
+    let mut query = QueryBuilder::<Driver>::new(
+        "UPDATE ledger SET state = CASE WHEN ledger.effect = 'at_most_once' AND v.column4 IN ('failed', 'cancelled') \
+         AND ledger.sends > CASE ledger.state WHEN 'sent' THEN 1 WHEN 'in_doubt' THEN 1 ELSE 0 END \
+         THEN 'in_doubt' ELSE v.column4 END, seq = seq + 1, updated_at = ",
+    );
     query.push_bind(now).push(", lease_until = ").push_bind(now);
     query.push(", outcome = v.column5, reason = v.column6, actor = v.column2 FROM (");
     query.push_values(all, |mut values, (_, settlement)| {
@@ -256,7 +265,8 @@ async fn settle(tx: &mut Tx, all: &[(usize, &Settlement)], now: i64) -> Result<H
         ") AS v WHERE ledger.id = v.column1 AND ledger.owner = v.column2 AND ledger.epoch = v.column3 \
          AND ((ledger.state IN ('sent', 'in_doubt') AND v.column4 IN ('succeeded', 'failed', 'in_doubt')) \
          OR (ledger.state = 'claimed' AND v.column4 IN ('failed', 'cancelled')) \
-         OR (ledger.state = 'ready' AND ledger.effect = 'transactional' AND v.column4 IN ('failed', 'cancelled'))) \
+         OR (ledger.state = 'ready' AND (v.column4 IN ('failed', 'cancelled') \
+         OR (ledger.sends > 0 AND v.column4 = 'succeeded')))) \
          RETURNING ledger.id",
     );
     let ids: Vec<String> = query.build_query_scalar().fetch_all(&mut **tx).await?;

@@ -48,6 +48,8 @@ struct Call {
     lease_until: Option<i64>,
     resend_until: Option<i64>,
     updated_at: i64,
+    /// How often it was sent and may have been performed.
+    sends: u32,
     /// Whether it is a question, until when it is open, and what was said.
     asked: Option<(bool, i64, Option<bool>)>,
 }
@@ -77,8 +79,9 @@ impl Oracle {
         }
         let alike = |(other, known): (&Key, &Call)| other.0 == key.0 && known.arguments == call.arguments;
         let mut others = self.calls.iter();
-        let unsettled = [LedgerState::Sent, LedgerState::InDoubt, LedgerState::Unknown];
-        let repeats = others.clone().any(|(k, c)| alike((k, c)) && unsettled.contains(&c.state));
+        let repeats = others
+            .clone()
+            .any(|(k, c)| alike((k, c)) && c.sends > 0 && (!c.state.is_final() || c.state == LedgerState::Unknown));
         let approved = others.any(|(k, c)| alike((k, c)) && matches!(c.asked, Some((false, _, Some(true)))));
         let asks = match ask {
             0 => repeats,
@@ -112,14 +115,21 @@ impl Oracle {
                     lease_until: None,
                     resend_until: resend.then_some(now + LIFE),
                     updated_at: now,
+                    sends: 0,
                     asked: None,
                 };
                 self.propose(key, call, ask);
             }
             Move::Send { key, owner, stale } => {
-                let fits = |call: &&Call| call.state == LedgerState::Claimed && call.lease_until > Some(now);
+                let fits = |call: &&Call| {
+                    let may = call.sends == 0 || call.effect == EffectMode::Idempotent || call.resend_until > Some(now);
+                    call.state == LedgerState::Claimed && call.lease_until > Some(now) && may
+                };
                 if self.holds(key, owner, stale).filter(fits).is_some() {
-                    self.set(key, |call| (call.state, call.lease_until) = (LedgerState::Sent, Some(now + LEASE)));
+                    self.set(key, |call| {
+                        call.sends += 1;
+                        (call.state, call.lease_until) = (LedgerState::Sent, Some(now + LEASE));
+                    });
                 }
             }
             Move::Settle { key, owner, stale, state } => {
@@ -127,11 +137,16 @@ impl Oracle {
                 let fits = |call: &&Call| match call.state {
                     Sent | InDoubt => matches!(state, Succeeded | Failed | InDoubt),
                     Claimed => matches!(state, Failed | Cancelled),
-                    Ready => call.effect == EffectMode::Transactional && matches!(state, Failed | Cancelled),
+                    Ready => matches!(state, Failed | Cancelled) || (call.sends > 0 && state == Succeeded),
                     _ => false,
                 };
                 if self.holds(key, owner, stale).filter(fits).is_some() {
-                    self.set(key, |call| (call.state, call.lease_until) = (state, Some(now)));
+                    self.set(key, |call| {
+                        let others = call.sends - u32::from(matches!(call.state, Sent | InDoubt) && call.sends > 0);
+                        let unsure = call.effect == EffectMode::AtMostOnce && others > 0;
+                        let end = if unsure && matches!(state, Failed | Cancelled) { InDoubt } else { state };
+                        (call.state, call.lease_until) = (end, Some(now));
+                    });
                 }
             }
             Move::Decide { key, yes } => {
@@ -155,6 +170,11 @@ impl Oracle {
             }
             Move::Claim { owner } => {
                 for call in self.calls.values_mut() {
+                    let old_key =
+                        call.sends > 0 && call.effect == EffectMode::AtMostOnce && call.resend_until <= Some(now);
+                    if call.state == LedgerState::Ready && old_key {
+                        (call.state, call.updated_at) = (LedgerState::InDoubt, now);
+                    }
                     if call.state == LedgerState::Ready && call.lease_until <= Some(now) {
                         if call.effect != EffectMode::Transactional {
                             (call.state, call.epoch) = (LedgerState::Claimed, call.epoch + 1);
@@ -187,8 +207,9 @@ impl Oracle {
                         LedgerState::Ready => call.effect == EffectMode::Transactional,
                         _ => false,
                     };
-                    if renewable && call.owner == Some(owner) && call.lease_until > Some(now) {
-                        call.lease_until = Some(now + LEASE);
+                    let held = renewable && call.lease_until > Some(now);
+                    if call.owner == Some(owner) && (held || call.state == LedgerState::InDoubt) {
+                        call.lease_until = call.lease_until.max(Some(now + LEASE));
                     }
                 }
             }
@@ -197,7 +218,7 @@ impl Oracle {
                 let rested = call.updated_at + QUARANTINE <= now && call.lease_until <= Some(now);
                 match verdict {
                     0 => self.set(key, |call| call.state = LedgerState::Succeeded),
-                    1 if rested => self.set(key, |call| call.state = LedgerState::Ready),
+                    1 if rested => self.set(key, |call| (call.state, call.sends) = (LedgerState::Ready, 0)),
                     2 => self.set(key, |call| call.state = LedgerState::Unknown),
                     _ => {}
                 }
@@ -363,8 +384,8 @@ fn is_drawn(from: &str, to: &str) -> bool {
     let next: &[&str] = match from {
         "proposed" => &["awaiting", "ready", "claimed"],
         "awaiting" => &["ready", "denied", "expired", "cancelled", "succeeded"],
-        "ready" => &["claimed", "succeeded", "failed", "cancelled"],
-        "claimed" => &["ready", "sent", "failed", "cancelled"],
+        "ready" => &["claimed", "succeeded", "failed", "cancelled", "in_doubt"],
+        "claimed" => &["ready", "sent", "failed", "cancelled", "in_doubt"],
         "sent" => &["succeeded", "failed", "in_doubt", "ready"],
         "in_doubt" => &["succeeded", "failed", "ready", "unknown"],
         _ => &[],

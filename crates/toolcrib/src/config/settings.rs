@@ -36,7 +36,6 @@ impl Config {
             ("egress.in_flight_per_host", self.egress.in_flight_per_host as u64, 100_000),
             ("store.poll", self.store.poll, 3_600_000),
             ("traces.days", self.traces.days, 36_500),
-            ("ledger.lease", self.ledger.lease, 3_600_000),
             ("ledger.quarantine", self.ledger.quarantine, 31_536_000),
             ("ledger.days", self.ledger.days, 36_500),
             ("approvals.link_life", self.approvals.link_life, 31_536_000),
@@ -55,6 +54,9 @@ impl Config {
         let names: std::collections::HashSet<&str> = self.approvals.webhooks.iter().map(|w| w.name.as_str()).collect();
         if names.len() < self.approvals.webhooks.len() {
             problems.push("approvals.webhooks: two have the same name".to_owned());
+        }
+        if !(500..=3_600_000).contains(&self.ledger.lease) {
+            problems.push(format!("ledger.lease is {} ms, and has to be from 500 to 3600000", self.ledger.lease));
         }
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format is text or json, not {:?}", self.log.format));
