@@ -23,7 +23,7 @@ fn arrows_point_down() {
     let mut seen = BTreeSet::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
-        if matches!(name, "xtask" | "embedding" | "mcp-conformance") {
+        if matches!(name, "xtask" | "embedding" | "mcp-conformance" | "transactional-tool") {
             continue;
         }
         let (_, below) =

@@ -136,6 +136,10 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
     {
         return error.into_response();
     }
+    // No name of ours has this character, and not every database takes it.
+    if request.uri().path_and_query().is_some_and(|path| path.as_str().contains("%00")) {
+        return ApiError::Request("the address holds the character U+0000".to_owned()).into_response();
+    }
     let state = &gate.state;
     if request.extensions().get::<Principal>().is_none()
         && let Some(header) = request.headers().get(AUTHORIZATION)

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolcrib_definition::Ctx;
+use toolcrib_definition::{Ctx, CtxField};
 use toolcrib_executor::{CallRequest, Outcome};
 use utoipa::ToSchema;
 
@@ -21,6 +21,8 @@ use crate::state::ApiState;
 
 /// The longest key of a call, in characters.
 const MAX_CALL_ID: usize = 128;
+/// The longest `chat_id`, in bytes.
+const MAX_CHAT_ID: usize = 1_024;
 /// The longest value of a context field, in bytes.
 const MAX_CTX: usize = 4_096;
 /// The longest name a call may give for a tool, in bytes; none of ours is longer than 64.
@@ -137,12 +139,33 @@ pub(crate) async fn call(
 }
 
 pub(crate) fn ctx_of(value: Option<Value>) -> Result<Ctx, ApiError> {
-    let value = value.unwrap_or(Value::Null);
-    let long = |value: &Value| value.as_str().is_some_and(|text| text.len() > MAX_CTX);
-    if let Some((key, _)) = value.as_object().into_iter().flatten().find(|(_, value)| long(value)) {
-        return Err(ApiError::Request(format!("ctx.{key} is longer than {MAX_CTX} bytes")));
+    let ctx =
+        Ctx::from_json(&value.unwrap_or(Value::Null)).map_err(|problems| ApiError::Ctx(problems.under("/ctx")))?;
+    check_ctx(&ctx)?;
+    Ok(ctx)
+}
+
+/// Bounds the context, wherever it came from.
+pub(crate) fn check_ctx(ctx: &Ctx) -> Result<(), ApiError> {
+    for field in CtxField::ALL {
+        let text = ctx.get(field).unwrap_or_default();
+        // A session is a part of keys, which databases bound.
+        let most = if field == CtxField::ChatId { MAX_CHAT_ID } else { MAX_CTX };
+        if text.len() > most {
+            return Err(ApiError::Request(format!("ctx.{} is longer than {most} bytes", field.as_str())));
+        }
     }
-    Ctx::from_json(&value).map_err(|problems| ApiError::Ctx(problems.under("/ctx")))
+    if ctx.get(CtxField::ChatId).is_some_and(|chat| chat.starts_with("~agent/")) {
+        return Err(ApiError::Request(
+            "ctx.chat_id begins with ~agent/, which is the session of calls without one".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a text can be the key of a call.
+pub(crate) fn is_call_id(text: &str) -> bool {
+    (1..=MAX_CALL_ID).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
 fn request_of(keys: &mut Keys) -> Result<CallRequest, ApiError> {
@@ -151,12 +174,8 @@ fn request_of(keys: &mut Keys) -> Result<CallRequest, ApiError> {
         return Err(ApiError::Request(format!("a tool's name is at most {MAX_TOOL_NAME} bytes")));
     }
     let call_id = keys.text("call_id")?;
-    if let Some(id) = &call_id {
-        let visible = id.bytes().all(|b| b.is_ascii_graphic());
-        if id.is_empty() || id.len() > MAX_CALL_ID || !visible {
-            let message = format!("a call_id is 1 to {MAX_CALL_ID} visible ASCII characters");
-            return Err(ApiError::Request(message));
-        }
+    if call_id.as_deref().is_some_and(|id| !is_call_id(id)) {
+        return Err(ApiError::Request(format!("a call_id is 1 to {MAX_CALL_ID} visible ASCII characters")));
     }
     let arguments = keys.take("arguments").unwrap_or_else(|| Value::Object(Map::new()));
     Ok(CallRequest { call_id, ..CallRequest::new(tool, arguments) })

@@ -159,7 +159,8 @@ impl From<&LedgerRow> for CallBody {
 
 /// A stored value, exactly as it was.
 pub(crate) fn stored(text: &str) -> Option<Value> {
-    json::read(text.as_bytes(), ReadOptions::for_answers()).ok()
+    let options = ReadOptions { max_depth: 4 * json::MAX_DEPTH, ..ReadOptions::for_answers() };
+    json::read(text.as_bytes(), options).ok()
 }
 
 /// List calls of the ledger, newest first

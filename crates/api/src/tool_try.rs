@@ -8,7 +8,7 @@ use axum::extract::State;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolcrib_definition::{Ctx, RenderError};
-use toolcrib_executor::{CallRequest, Preview, PreviewError};
+use toolcrib_executor::{CallRequest, Preview, PreviewError, TRY_AGENT};
 use toolcrib_registry::Agent;
 use utoipa::ToSchema;
 
@@ -20,9 +20,6 @@ use crate::forecast::missing_secret;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 use crate::tools::not_found;
-
-/// Under this name tries stand in traces. It is no agent id, so no agent can have it.
-const TRY_AGENT: &str = "~try";
 
 /// What a try shows.
 #[derive(Debug, Serialize, ToSchema)]

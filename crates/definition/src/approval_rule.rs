@@ -16,6 +16,10 @@ use crate::problem::nearest;
 
 /// The longest expression, in bytes.
 const MAX_EXPRESSION: usize = 4096;
+/// The largest arguments and context together that an expression judges, in bytes: what it builds of them is bounded so.
+const MAX_JUDGED: usize = 64 << 10;
+/// The same for an expression with a loop, which looks at each item and may look at all the others for it.
+const MAX_LOOPED: usize = 8 << 10;
 /// The words an expression may come to beside true and false.
 const WORDS: [&str; 3] = ["user_approval", "approved", "not_applicable"];
 /// What an expression may know of the tool.
@@ -53,6 +57,8 @@ pub enum RuleAnswer {
 pub struct ApprovalRule {
     text: String,
     program: Arc<Program>,
+    /// How much it judges, in bytes.
+    most: usize,
 }
 
 impl PartialEq for ApprovalRule {
@@ -96,7 +102,8 @@ impl ApprovalRule {
         let checker = Checker { text, program: &program, schema };
         checker.names(program.expression(), &mut Vec::new(), false)?;
         checker.comes_to_an_answer(program.expression())?;
-        Ok(Self { text: text.to_owned(), program: Arc::new(program) })
+        let most = if has_loop(program.expression()) { MAX_LOOPED } else { MAX_JUDGED };
+        Ok(Self { text: text.to_owned(), program: Arc::new(program), most })
     }
 
     /// Judges a call by its arguments, each scalar in its declared type.
@@ -105,6 +112,13 @@ impl ApprovalRule {
     /// Why no answer came out, such as a field that this call has not. Whoever asks takes that for a yes to asking
     /// a person.
     pub fn judge(&self, arguments: &Map<String, Value>, ctx: &Ctx, tool: ToolFacts<'_>) -> Result<RuleAnswer, String> {
+        let size = size_of(&Value::Object(arguments.clone())) + size_of(&ctx.to_json());
+        if size > self.most {
+            return Err(format!(
+                "the arguments are too large to be judged ({size} bytes, and at most {} are)",
+                self.most
+            ));
+        }
         let mut context = Context::default();
         let tool = json!({ "name": tool.name, "group": tool.group, "tags": tool.tags, "effect": tool.effect });
         context.add_variable_from_value("args", cel_object(arguments));
@@ -113,6 +127,27 @@ impl ApprovalRule {
         let done = catch_unwind(AssertUnwindSafe(|| self.program.execute(&context)));
         let value = done.map_err(|_| "the expression could not be evaluated".to_owned())?.map_err(|e| e.to_string())?;
         answer_of(&value).ok_or_else(|| "it came to something that is no answer".to_owned())
+    }
+}
+
+/// Roughly how many bytes a value has as text.
+fn size_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| size_of(item) + 1).sum::<usize>() + 2,
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + size_of(value) + 4).sum::<usize>() + 2,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    }
+}
+
+fn has_loop(expr: &IdedExpr) -> bool {
+    match &expr.expr {
+        Expr::Comprehension(_) => true,
+        Expr::Select(select) => has_loop(&select.operand),
+        Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).any(has_loop),
+        Expr::List(list) => list.elements.iter().any(has_loop),
+        Expr::Map(map) => entries(map).any(|(key, value)| has_loop(key) || has_loop(value)),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => false,
     }
 }
 

@@ -96,6 +96,10 @@ fn a_rule_says_ask_go_or_no() {
     ] {
         assert_eq!(judge(expression, arguments), expected, "{expression}");
     }
+    // What would take long is not tried.
+    let long: Vec<Value> = (0..2_000).map(|n| json!({ "qty": n })).collect();
+    let error = judge("args.lines.exists(l, l in args.lines)", json!({ "lines": long })).unwrap_err();
+    assert!(error.contains("too large to be judged"), "{error}");
     // What can't be evaluated says so, and whoever asks then asks a person.
     for (expression, arguments) in
         [("args.amount > 100.0", json!({})), ("args.to.country", json!({ "to": { "country": "DE" } }))]

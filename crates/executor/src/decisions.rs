@@ -175,6 +175,9 @@ fn check_answer(row: Option<&LedgerRow>, answer: &Value) -> Result<(), UnfitAnsw
         let known = choices.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(UnfitAnswer(format!("the answer is one of {known}, not {answer}")));
     }
+    if !choices.is_empty() {
+        return Ok(());
+    }
     let wanted = asked.get("answer_type").and_then(Value::as_str).unwrap_or("text");
     let fits = match wanted {
         "number" => answer.is_number(),

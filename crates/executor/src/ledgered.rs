@@ -94,7 +94,16 @@ impl Pipeline {
                 Err(Box::new(Ended { ledger_id: Some(approval.ledger_id), ..ended }))
             }
             Ok(Proposal::Known(row)) => Err(Box::new(self.known(*row, &arguments_hash, begun).await)),
-            Err(error) => Err(Box::new(self.not_proposed(&error, begun))),
+            Err(error) => {
+                // A repetition only reads, so it may be answered all the same.
+                let known = store.ledger_row_of(&self.ledger_session(), &begun.call_id).await;
+                match known {
+                    Ok(Some(row)) if row.id != begun.trace_id => {
+                        Err(Box::new(self.known(row, &arguments_hash, begun).await))
+                    }
+                    _ => Err(Box::new(self.not_proposed(&error, begun))),
+                }
+            }
         }
     }
 

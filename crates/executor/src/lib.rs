@@ -66,6 +66,7 @@ pub use dispatch::{Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedC
 pub use events::{Event, EventKind, Events};
 pub use executor::{CallRequest, Executor, ExecutorSettings, LedgerSettings};
 pub use http::HttpDispatch;
+pub use keeper::TRY_AGENT;
 pub use mcp::ProtocolDispatch;
 pub use metrics::Metrics;
 pub use outcome::{CALL_CODES, HaltOutcome, Outcome, Status};

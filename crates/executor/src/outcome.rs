@@ -104,6 +104,7 @@ pub const CALL_CODES: &[(&str, &str)] = &[
         "The call was not made: its tool was changed or deleted, its agent lost the tool, or it was taken back.",
     ),
     ("call.in_doubt", "The call broke off, and nobody knows whether it took effect; a person gives a verdict."),
+    ("call.recorded", "The call was performed, and its recorded result can't be read any more."),
     ("call.unknown", "Nobody will find out whether the call took effect: a person gave up on it."),
     ("call.limit", "The batch has more calls than the agent may make; the calls past the limit were not run."),
     ("call.halted", "An earlier call of the batch ended the turn; this one was not run."),

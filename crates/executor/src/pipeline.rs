@@ -262,6 +262,11 @@ impl Pipeline {
         if entry.effect() == EffectMode::Idempotent && ask == Ask::IfRepeated {
             return self.perform(entry, &arguments, None, begun).await.ended;
         }
+        // Without a conversation there is no session in which a yes could hold.
+        let ask = match ask {
+            Ask::Once(why) if self.session.is_empty() => Ask::Always(why),
+            ask => ask,
+        };
         let proposing = Instant::now();
         let proposed = self.propose(entry, &arguments, ask, begun).await;
         begun.trace.phase("propose", proposing);

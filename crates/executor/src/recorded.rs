@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 use toolcrib_definition::Attachment;
-use toolcrib_definition::json::parse;
+use toolcrib_definition::json::{self as definition_json, MAX_DEPTH, ReadOptions};
 use toolcrib_store::{Approval, ApprovalKind, LedgerRow, LedgerState};
 
 use crate::outcome::{HaltOutcome, Status};
@@ -44,9 +44,9 @@ pub(crate) fn ended_of(row: &LedgerRow, approval: Option<&Approval>) -> Ended {
             let message = "nobody decided about this call in time, so it was not made; that is no refusal";
             Ended::error(Status::Error, "call.expired", message, None)
         }
-        LedgerState::Cancelled => {
+        LedgerState::Cancelled => row.outcome.as_deref().and_then(read).unwrap_or_else(|| {
             Ended::error(Status::Error, "call.not_made", format!("the call was not made{because}"), None)
-        }
+        }),
         LedgerState::Unknown => {
             let message =
                 "it is not known whether this call took effect, and nobody will find out; don't repeat it blindly";
@@ -55,6 +55,10 @@ pub(crate) fn ended_of(row: &LedgerRow, approval: Option<&Approval>) -> Ended {
         LedgerState::Succeeded | LedgerState::Failed | LedgerState::InDoubt => {
             match row.outcome.as_deref().and_then(read) {
                 Some(ended) => ended,
+                None if row.state == LedgerState::Succeeded => {
+                    let message = "the call was performed, and its result can't be read any more";
+                    Ended::error(Status::Error, "call.recorded", message, None)
+                }
                 None => Ended::error(Status::InDoubt, "call.in_doubt", format!("the call broke off; {IN_DOUBT}"), None),
             }
         }
@@ -73,7 +77,9 @@ pub(crate) fn waiting_for(approval: Option<&Approval>) -> Ended {
 }
 
 fn read(text: &str) -> Option<Ended> {
-    let mut value = parse(text.as_bytes()).ok()?;
+    // What was written is read, however deep and long it became.
+    let options = ReadOptions { max_depth: 4 * MAX_DEPTH, ..ReadOptions::for_answers() };
+    let mut value = definition_json::read(text.as_bytes(), options).ok()?;
     let status = Status::named(value.get("status")?.as_str()?)?;
     let halt = value.get("halt").filter(|halt| !halt.is_null());
     let halt = halt.map(|halt| HaltOutcome { say: halt.get("say").and_then(Value::as_str).map(str::to_owned) });

@@ -409,6 +409,12 @@ pub trait Ledger: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn ledger_row(&self, id: &str) -> Result<Option<LedgerRow>, StoreError>;
 
+    /// The call with this key in a session.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn ledger_row_of(&self, session: &str, call_id: &str) -> Result<Option<LedgerRow>, StoreError>;
+
     /// The moves of a call, oldest first.
     ///
     /// # Errors

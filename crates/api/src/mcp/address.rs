@@ -18,6 +18,7 @@ use super::{current, legacy, subscriptions};
 use crate::agents::not_found;
 use crate::auth::{Access, Principal};
 use crate::body::JsonBody;
+use crate::calls::check_ctx;
 use crate::extract::Path;
 use crate::loopback;
 use crate::problem::{ApiError, ProblemBody};
@@ -175,6 +176,7 @@ fn ctx_of(headers: &HeaderMap) -> Result<Ctx, ApiError> {
             _ => return Err(ApiError::Request(format!("{name} is text of at most {MAX_CTX} bytes"))),
         }
     }
+    check_ctx(&ctx)?;
     Ok(ctx)
 }
 

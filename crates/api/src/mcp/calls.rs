@@ -21,6 +21,7 @@ use super::parts::Running;
 use super::request_state::call_hash;
 use super::rpc::{RpcError, json_response, result};
 use super::tools::{call_result, gives_content};
+use crate::calls::is_call_id;
 use crate::state::ApiState;
 
 /// How often an idle stream shows that it lives.
@@ -31,6 +32,8 @@ pub(super) struct Call {
     pub(super) id: Value,
     pub(super) tool: String,
     arguments: Value,
+    /// The caller's key of the call.
+    call_id: Option<String>,
     ctx: Ctx,
     client: Arc<StreamClient>,
     receiver: Option<mpsc::Receiver<Value>>,
@@ -92,6 +95,11 @@ impl Call {
             Asking::OnStream { caller: caller.key.clone() }
         };
         let meta = params.get("_meta").cloned().unwrap_or_default();
+        let call_id = match meta.get("toolcrib/call_id") {
+            None => None,
+            Some(Value::String(id)) if is_call_id(id) => Some(id.clone()),
+            Some(_) => return Err(RpcError::params("toolcrib/call_id is 1 to 128 visible ASCII characters")),
+        };
         let streams = caller.takes_stream && (entry.as_code().is_some() || meta.get("progressToken").is_some());
         let (sender, receiver) = if streams {
             let (sender, receiver) = mpsc::channel(STREAM_QUEUE);
@@ -104,6 +112,7 @@ impl Call {
             id: id.clone(),
             tool: tool.clone(),
             arguments,
+            call_id,
             ctx: caller.ctx.clone(),
             client: Arc::new(client),
             receiver,
@@ -123,10 +132,11 @@ impl Call {
         under_its_id: Option<Running>,
     ) -> Response {
         let guard = cancellation.clone().drop_guard();
-        let Call { id, tool, arguments, ctx, client, receiver, is_current, gives_content, hash, round } = self;
+        let Call { id, tool, arguments, call_id, ctx, client, receiver, is_current, gives_content, hash, round } = self;
         let request = CallRequest {
             client: Arc::clone(&client) as Arc<dyn ToolClient>,
             cancellation,
+            call_id,
             ..CallRequest::new(tool, arguments)
         };
         let running = {

@@ -122,7 +122,7 @@ fn tool_of(entry: &Entry) -> Option<Value> {
 
 /// The result of a call as MCP gives it: `content`, `structuredContent`, `isError`.
 pub(super) fn call_result(outcome: Outcome, is_current: bool, gives_content: bool) -> Map<String, Value> {
-    let Outcome { status, result, trace_id, halt, .. } = outcome;
+    let Outcome { status, result, trace_id, halt, approval, ledger_id, .. } = outcome;
     let is_error = !matches!(status, Status::Ok | Status::Halted);
     let mut out = match result {
         Value::Object(map) if gives_content && is_content(&map) => map,
@@ -147,6 +147,11 @@ pub(super) fn call_result(outcome: Outcome, is_current: bool, gives_content: boo
     let mut meta = Map::new();
     meta.insert("toolcrib/trace_id".into(), trace_id.into());
     meta.insert("toolcrib/status".into(), status.as_str().into());
+    for (key, id) in [("toolcrib/approval_id", approval), ("toolcrib/ledger_id", ledger_id)] {
+        if let Some(id) = id {
+            meta.insert(key.into(), id.into());
+        }
+    }
     if let Some(halt) = halt {
         meta.insert("toolcrib/halt".into(), json!({ "say": halt.say }));
     }

@@ -91,6 +91,11 @@ async fn once_is_once_for_the_same_arguments_in_a_session() {
     let body = json!({ "tool": "refund", "arguments": { "amount": 5 }, "ctx": { "chat_id": "chat-2" } });
     approval_of(&app.post("/v1/agents/a/calls", body).await.json());
     assert_eq!(count.load(Ordering::SeqCst), 2);
+    // A yes is to what was shown: an edited tool asks anew.
+    let mut edited = app.get("/v1/tools/refund").await.json()["definition"].clone();
+    edited["description"] = "Pays to somebody else".into();
+    app.tool(edited).await;
+    approval_of(&call(&app, "a", "c4", 5).await.json());
 }
 
 #[tokio::test]

@@ -243,6 +243,12 @@ impl Ledger for Database {
         row.as_ref().map(row_of).transpose()
     }
 
+    async fn ledger_row_of(&self, session: &str, call_id: &str) -> Result<Option<LedgerRow>, StoreError> {
+        let sql = AssertSqlSafe(format!("SELECT {LEDGER_COLUMNS} FROM ledger WHERE session = $1 AND call_id = $2"));
+        let find = sqlx::query(sql).bind(storable(session)).bind(storable(call_id));
+        find.fetch_optional(self.readers()).await?.as_ref().map(row_of).transpose()
+    }
+
     async fn ledger_events(&self, id: &str) -> Result<Vec<LedgerEvent>, StoreError> {
         let sql = "SELECT seq, from_state, to_state, epoch, actor, reason, at FROM ledger_events \
                    WHERE ledger_id = $1 ORDER BY seq";

@@ -107,8 +107,10 @@ async fn look(tx: &mut Tx, calls: &[(usize, &NewCall)]) -> Result<HashMap<String
         "SELECT v.column1 AS id, \
          EXISTS (SELECT 1 FROM ledger WHERE request_hash = v.column4 AND session = v.column2 AND tool = v.column3 \
          AND state IN ('ready', 'claimed', 'sent', 'in_doubt', 'unknown') AND sends > 0) AS repeats, \
-         EXISTS (SELECT 1 FROM approvals WHERE session = v.column2 AND tool = v.column3 \
-         AND arguments_hash = v.column5 AND agent = v.column6 AND state = 'approved') AS approved FROM (",
+         EXISTS (SELECT 1 FROM approvals JOIN ledger ON ledger.id = approvals.ledger_id \
+         WHERE approvals.session = v.column2 AND approvals.tool = v.column3 AND approvals.arguments_hash = v.column5 \
+         AND approvals.agent = v.column6 AND approvals.state = 'approved' AND approvals.request_hash = v.column4 \
+         AND ledger.definition_hash = v.column7) AS approved FROM (",
     );
     query.push_values(calls, |mut values, (_, call)| {
         values
@@ -117,7 +119,8 @@ async fn look(tx: &mut Tx, calls: &[(usize, &NewCall)]) -> Result<HashMap<String
             .push_bind(&call.tool)
             .push_bind(&call.request_hash)
             .push_bind(&call.arguments_hash)
-            .push_bind(&call.agent);
+            .push_bind(&call.agent)
+            .push_bind(&call.definition_hash);
     });
     query.push(") AS v");
     let rows = query.build().fetch_all(&mut **tx).await?;
