@@ -18,6 +18,7 @@
 //! | `subscriptions.rs` | streams that tell that the tools changed |
 
 mod address;
+mod approvals;
 mod calls;
 mod client;
 mod current;

@@ -69,6 +69,7 @@ pub struct Agent {
     tools_deny: Vec<String>,
     tools_deferred: Vec<String>,
     approvals_required: Vec<String>,
+    approvals_by_client: bool,
     limits: Limits,
     lookup: Lookup,
 }
@@ -82,13 +83,14 @@ struct Lookup {
     deferred: HashSet<String>,
 }
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "description",
     "tools_allow",
     "tools_allow_groups",
     "tools_deny",
     "tools_deferred",
     "approvals_required",
+    "approvals_by_client",
     "limits",
 ];
 const LIMIT_KEYS: [&str; 3] = ["tool_timeout", "tool_concurrency", "max_tool_calls"];
@@ -135,6 +137,12 @@ impl Agent {
         &self.approvals_required
     }
 
+    /// Whether an MCP client of this agent may be asked about its calls, and decide. It is then the person in front of that
+    /// client who looks, if there is one.
+    pub fn approvals_by_client(&self) -> bool {
+        self.approvals_by_client
+    }
+
     /// Limits of its calls.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -149,6 +157,7 @@ impl Agent {
             "tools_deny": self.tools_deny,
             "tools_deferred": self.tools_deferred,
             "approvals_required": self.approvals_required,
+            "approvals_by_client": self.approvals_by_client,
             "limits": {
                 "tool_timeout": self.limits.tool_timeout.as_secs(),
                 "tool_concurrency": self.limits.tool_concurrency,
@@ -220,6 +229,14 @@ impl Reader {
         let tools_deny = list("tools_deny").unwrap_or_default();
         let tools_deferred = list("tools_deferred").unwrap_or_default();
         let approvals_required = list("approvals_required").unwrap_or_default();
+        let approvals_by_client = match get("approvals_by_client") {
+            None => false,
+            Some(Value::Bool(flag)) => *flag,
+            Some(other) => {
+                self.add("/approvals_by_client", format!("expected true or false, got {}", kind_of(other)));
+                false
+            }
+        };
         let limits = get("limits").map_or_else(Limits::default, |value| self.limits(value));
         let set = |list: &[String]| list.iter().cloned().collect();
         let lookup = Lookup {
@@ -235,6 +252,7 @@ impl Reader {
             tools_deny,
             tools_deferred,
             approvals_required,
+            approvals_by_client,
             limits,
             lookup,
         }

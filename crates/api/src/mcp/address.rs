@@ -35,6 +35,8 @@ pub(super) struct Caller {
     pub(super) agent_id: String,
     pub(super) agent: Arc<Agent>,
     pub(super) key: CallerKey,
+    /// The name of the token's holder.
+    pub(super) name: String,
     pub(super) ctx: Ctx,
     /// Whether an answer may be a stream.
     pub(super) takes_stream: bool,
@@ -160,6 +162,7 @@ fn admit(
         agent_id: id.to_owned(),
         agent: Arc::clone(agent),
         key: (principal.token_id.clone(), id.to_owned()),
+        name: principal.name.clone(),
         ctx: ctx_of(headers).map_err(refuse)?,
         takes_stream,
     })

@@ -16,6 +16,7 @@ use toolcrib_executor::{CallRequest, Status};
 use toolcrib_registry::{LogLevel, ToolClient};
 
 use super::address::Caller;
+use super::approvals::{as_it_stands, ask_client};
 use super::client::{Asking, STREAM_QUEUE, StreamClient};
 use super::parts::Running;
 use super::request_state::call_hash;
@@ -27,6 +28,9 @@ use crate::state::ApiState;
 /// How often an idle stream shows that it lives.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// Where a sealed state keeps the approval that the client is asked about.
+const PENDING: &str = "toolcrib/approval";
+
 /// A `tools/call` that was read.
 pub(super) struct Call {
     pub(super) id: Value,
@@ -34,6 +38,8 @@ pub(super) struct Call {
     arguments: Value,
     /// The caller's key of the call.
     call_id: Option<String>,
+    /// The approval that the client was asked about in the round before.
+    pending: Option<String>,
     ctx: Ctx,
     client: Arc<StreamClient>,
     receiver: Option<mpsc::Receiver<Value>>,
@@ -74,13 +80,15 @@ impl Call {
             return Err(RpcError::params(format!("there is no tool {tool:?} that this agent may use")));
         };
         let hash = call_hash([&caller.agent_id, caller.key.0.as_deref().unwrap_or_default(), tool], &arguments);
-        let (mut round, mut answers) = (0, Map::new());
+        let (mut round, mut answers, mut pending) = (0, Map::new(), None);
         let asking = if era.is_current {
             if let Some(text) = params.get("requestState") {
                 let now = state.registry().store().clock().now_ms();
                 let opened = text.as_str().and_then(|text| state.mcp_parts.signer.open(text, &hash, now));
                 let wrong = "requestState is none that this call gave, or it is too old; make the call anew";
                 (round, answers) = opened.ok_or_else(|| RpcError::params(wrong))?;
+                // It was sealed in by us: no answer of a client can put another approval here.
+                pending = answers.shift_remove(PENDING).and_then(|id| id.as_str().map(str::to_owned));
             }
             match params.get("inputResponses") {
                 None => {}
@@ -100,7 +108,8 @@ impl Call {
             Some(Value::String(id)) if is_call_id(id) => Some(id.clone()),
             Some(_) => return Err(RpcError::params("toolcrib/call_id is 1 to 128 visible ASCII characters")),
         };
-        let streams = caller.takes_stream && (entry.as_code().is_some() || meta.get("progressToken").is_some());
+        let may_be_asked = entry.as_code().is_some() || caller.agent.approvals_by_client();
+        let streams = caller.takes_stream && (may_be_asked || meta.get("progressToken").is_some());
         let (sender, receiver) = if streams {
             let (sender, receiver) = mpsc::channel(STREAM_QUEUE);
             (Some(sender), Some(receiver))
@@ -113,6 +122,7 @@ impl Call {
             tool: tool.clone(),
             arguments,
             call_id,
+            pending,
             ctx: caller.ctx.clone(),
             client: Arc::new(client),
             receiver,
@@ -132,7 +142,20 @@ impl Call {
         under_its_id: Option<Running>,
     ) -> Response {
         let guard = cancellation.clone().drop_guard();
-        let Call { id, tool, arguments, call_id, ctx, client, receiver, is_current, gives_content, hash, round } = self;
+        let Call {
+            id,
+            tool,
+            arguments,
+            call_id,
+            pending,
+            ctx,
+            client,
+            receiver,
+            is_current,
+            gives_content,
+            hash,
+            round,
+        } = self;
         let request = CallRequest {
             client: Arc::clone(&client) as Arc<dyn ToolClient>,
             cancellation,
@@ -142,9 +165,17 @@ impl Call {
         let running = {
             let (state, client) = (state.clone(), Arc::clone(&client));
             async move {
-                let outcome = state.executor.call(&caller.agent_id, &caller.agent, ctx, request).await;
+                let before = match &pending {
+                    Some(approval) => as_it_stands(&state, approval).await,
+                    None => None,
+                };
+                let outcome = match before {
+                    Some(outcome) => outcome,
+                    None => state.executor.call(&caller.agent_id, &caller.agent, ctx, request).await,
+                };
+                let outcome = ask_client(&state, &caller, &client, outcome).await;
                 if outcome.status == Status::Waiting
-                    && let Some(answer) = waiting(&state, &client, &hash, round)
+                    && let Some(answer) = waiting(&state, &client, &hash, round, outcome.approval.as_deref())
                 {
                     return answer;
                 }
@@ -220,6 +251,7 @@ fn waiting(
     client: &StreamClient,
     hash: &str,
     round: u32,
+    approval: Option<&str>,
 ) -> Option<Result<Map<String, Value>, RpcError>> {
     if let Some(capability) = client.missing() {
         let message = format!("the tool needs a client that declares {capability}");
@@ -231,7 +263,12 @@ fn waiting(
     let asked = client.take_asked();
     (!asked.is_empty()).then(|| {
         let now = state.registry().store().clock().now_ms();
-        let sealed = state.mcp_parts.signer.seal(hash, round + 1, &client.answers(), now);
+        let mut answers = client.answers();
+        answers.shift_remove(PENDING);
+        if let Some(approval) = approval {
+            answers.insert(PENDING.to_owned(), approval.into());
+        }
+        let sealed = state.mcp_parts.signer.seal(hash, round + 1, &answers, now);
         let requests = asked.into_iter().map(|(key, ask)| {
             let request =
                 Map::from_iter([("method".to_owned(), ask.method().into()), ("params".to_owned(), ask.params())]);

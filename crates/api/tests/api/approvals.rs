@@ -237,3 +237,86 @@ async fn an_operator_answers_a_question() {
     let denied = app.post(&format!("/v1/approvals/{id}/deny"), json!({ "reason": "ask the shop" })).await.json();
     assert_eq!(denied["outcome"]["result"]["error"], "a person refused this call: ask the shop");
 }
+
+/// One `tools/call` of the current era, by a client that declares elicitation.
+async fn over_mcp(app: &App, agent: &str, more: Value) -> Value {
+    let version = "2026-07-28";
+    let mut params = json!({ "name": "refund", "arguments": { "amount": 5 } });
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+    });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let mut request =
+        app.request(http::Method::POST, &format!("/v1/agents/{agent}/mcp"), Some(&app.admin), message.to_string());
+    for (name, value) in [
+        ("accept", "application/json"),
+        ("content-type", "application/json"),
+        ("mcp-protocol-version", version),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "refund"),
+        ("toolcrib-ctx-chat-id", "chat-1"),
+    ] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    app.send(request).await.json()["result"].clone()
+}
+
+#[tokio::test]
+async fn an_mcp_client_is_asked_where_its_agent_says_so() {
+    let (app, count, _) = asking("always".into(), &[200]).await;
+    let waiting = over_mcp(&app, "a", json!({})).await;
+    assert_eq!((&waiting["resultType"], &waiting["_meta"]["toolcrib/status"]), (&json!("complete"), &json!("waiting")));
+    assert!(waiting["_meta"]["toolcrib/approval_id"].is_string(), "{waiting}");
+
+    app.agent("mine", json!({ "approvals_by_client": true })).await;
+    let asked = over_mcp(&app, "mine", json!({})).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = &asked["inputRequests"]["toolcrib_approval"];
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(question["params"]["message"].as_str().unwrap().contains("/refunds"), "{question}");
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    let answer = |content: Value| {
+        let state = asked["requestState"].clone();
+        let given = json!({ "toolcrib_approval": { "action": "accept", "content": content } });
+        json!({ "requestState": state, "inputResponses": given })
+    };
+    // An answer that says nothing leaves it open; no answer names another approval.
+    let again = over_mcp(&app, "mine", answer(json!({ "toolcrib/approval": "other" }))).await;
+    assert_eq!(again["_meta"]["toolcrib/status"], "waiting", "{again}");
+    let done = over_mcp(&app, "mine", answer(json!({ "approve": true }))).await;
+    assert_eq!((&done["_meta"]["toolcrib/status"], count.load(Ordering::SeqCst)), (&json!("ok"), 1), "{done}");
+    // The same answer again is the same call.
+    let repeated = over_mcp(&app, "mine", answer(json!({ "approve": true }))).await;
+    assert_eq!((&repeated["_meta"]["toolcrib/status"], count.load(Ordering::SeqCst)), (&json!("ok"), 1), "{repeated}");
+    let list = app.get("/v1/approvals").await.json();
+    let decided = list["approvals"].as_array().unwrap().iter().find(|a| a["agent"] == "mine").unwrap().clone();
+    assert_eq!(decided["decided_by"], "root (asked by its client)");
+
+    let asked = over_mcp(&app, "mine", json!({ "arguments": { "amount": 6 } })).await;
+    let declined = json!({
+        "arguments": { "amount": 6 }, "requestState": asked["requestState"],
+        "inputResponses": { "toolcrib_approval": { "action": "decline" } },
+    });
+    let refused = over_mcp(&app, "mine", declined).await;
+    assert_eq!(
+        (&refused["_meta"]["toolcrib/status"], count.load(Ordering::SeqCst)),
+        (&json!("denied"), 1),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_over_mcp_may_have_a_key_of_its_own() {
+    let (app, count, _) = asking("never".into(), &[200]).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}, "toolcrib/call_id": "m-1",
+    });
+    for _ in 0..2 {
+        let done = over_mcp(&app, "a", json!({ "_meta": meta })).await;
+        assert_eq!(done["_meta"]["toolcrib/status"], "ok", "{done}");
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1, "the same key is the same call");
+}
