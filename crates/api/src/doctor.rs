@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::{Access, Principal};
-use crate::forecast::{agent_warnings, warnings_for};
+use crate::forecast::{agent_warnings, missing_secret, warnings_for};
 use crate::ingestion::ServerState;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
@@ -117,6 +117,21 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
     for (tool, code, count) in store.blocked_calls(store.clock().now_ms() - BLOCKS_SINCE).await? {
         let message = format!("the egress policy blocked {count} call(s) of the last day; the traces say what and why");
         find("warning", &code, &tool, message);
+    }
+    for (code, count, message) in [
+        (
+            "call.in_doubt",
+            store.count_in_doubt().await?,
+            "call(s) are in doubt; `toolcrib calls list --state in_doubt`",
+        ),
+        ("call.approval", store.count_open().await?, "call(s) wait for a person; `toolcrib approvals list`"),
+    ] {
+        if count > 0 {
+            find("warning", code, "ledger", format!("{count} {message}"));
+        }
+    }
+    for (name, what) in state.people.missing_secrets(state.secrets().as_ref()) {
+        find("warning", "approval.secret", &name, format!("{what}: {}", missing_secret(&name)));
     }
     let lost = state.executor.metrics().traces_lost();
     if lost > 0 {

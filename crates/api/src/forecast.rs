@@ -45,6 +45,7 @@ pub(crate) fn agent_warnings(snapshot: &Snapshot, agent: &Agent) -> Vec<String> 
         ("tools_allow", agent.tools_allow().unwrap_or_default()),
         ("tools_deny", agent.tools_deny()),
         ("tools_deferred", agent.tools_deferred()),
+        ("approvals_required", agent.approvals_required()),
     ] {
         for name in names {
             match snapshot.tool(name) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use toolcrib_definition::Secrets;
 use toolcrib_egress::Client;
 
 /// The secret that links are signed with, by its name among the configured ones.
@@ -23,6 +24,25 @@ pub struct People {
 impl Default for People {
     fn default() -> Self {
         Self { public_url: None, link_life: Duration::from_secs(24 * 3600), webhooks: Vec::new(), client: None }
+    }
+}
+
+impl People {
+    /// The secrets that are needed and not configured, each with what it is for.
+    pub(crate) fn missing_secrets(&self, secrets: &dyn Secrets) -> Vec<(String, String)> {
+        let mut wanted = Vec::new();
+        if self.public_url.is_some() {
+            wanted.push((LINK_SECRET.to_owned(), "links can't be made".to_owned()));
+        }
+        for webhook in &self.webhooks {
+            let cannot = || format!("the webhook {:?} can't be told", webhook.name);
+            if let WebhookUrl::Secret(name) = &webhook.url {
+                wanted.push((name.clone(), cannot()));
+            }
+            wanted.extend(webhook.secret.iter().map(|name| (name.clone(), cannot())));
+        }
+        wanted.retain(|(name, _)| secrets.secret(name).is_none());
+        wanted
     }
 }
 

@@ -103,6 +103,7 @@ pub const API_CODES: &[(&str, &str)] = &[
     ("call.too_early", "It is too early to say that a call was not performed; the message says from when on."),
     ("approval.decided", "Somebody else decided first; the message says who, and what."),
     ("approval.expired", "The time to decide is over."),
+    ("approval.secret", "A secret for links or webhooks is not configured; doctor names it."),
     ("approval.no_links", "Links are not configured: they need server.public_url and the secret approval_links."),
     ("approval.kind", "A question is answered and an approval approved, not the other way round."),
     ("approval.answer", "The answer is not of the type that was asked for, or none of the choices."),

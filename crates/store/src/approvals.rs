@@ -197,6 +197,12 @@ pub trait Approvals: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError>;
 
+    /// How many approvals and questions wait for a person.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn count_open(&self) -> Result<i64, StoreError>;
+
     /// The approval of a call.
     ///
     /// # Errors

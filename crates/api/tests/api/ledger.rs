@@ -106,6 +106,9 @@ async fn a_call_in_doubt_waits_for_a_verdict_and_is_not_repeated_unasked() {
     let listed = app.get("/v1/calls?state=in_doubt").await.json();
     assert_eq!((listed["calls"].as_array().unwrap().len(), &listed["calls"][0]["id"]), (1, &json!(id)));
 
+    let doctor = app.get("/v1/doctor").await.json()["findings"].to_string();
+    assert!(doctor.contains("1 call(s) are in doubt") && doctor.contains("1 call(s) wait for a person"), "{doctor}");
+
     let verdict = format!("/v1/calls/{id}/verdict");
     let bad = app.post(&verdict, json!({ "verdict": "maybe" })).await;
     assert_eq!(bad.code(), "http.request");

@@ -159,6 +159,11 @@ impl Approvals for Database {
         row.as_ref().map(approval_of).transpose()
     }
 
+    async fn count_open(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT COUNT(*) FROM approvals WHERE state = 'open'";
+        Ok(sqlx::query_scalar(sql).fetch_one(self.readers()).await?)
+    }
+
     async fn approval_of_call(&self, ledger_id: &str) -> Result<Option<Approval>, StoreError> {
         let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM approvals WHERE ledger_id = $1"));
         let row = sqlx::query(sql).bind(ledger_id).fetch_optional(self.readers()).await?;
