@@ -103,15 +103,21 @@ async fn propose(tx: &mut Tx, calls: &[(usize, &NewCall)], now: i64) -> Result<V
 
 /// Whether each call may repeat one whose end is not known, and whether its arguments were approved before.
 async fn look(tx: &mut Tx, calls: &[(usize, &NewCall)]) -> Result<HashMap<String, (bool, bool)>, StoreError> {
-    let mut query = QueryBuilder::<Driver>::new(
-        "SELECT v.column1 AS id, \
-         EXISTS (SELECT 1 FROM ledger WHERE request_hash = v.column4 AND session = v.column2 AND tool = v.column3 \
-         AND state IN ('ready', 'claimed', 'sent', 'in_doubt', 'unknown') AND sends > 0) AS repeats, \
-         EXISTS (SELECT 1 FROM approvals JOIN ledger ON ledger.id = approvals.ledger_id \
+    // Only a rule of "once" wants to know the second.
+    let any_once = calls.iter().any(|(_, call)| matches!(call.ask, Ask::Once(_)));
+    let approved = if any_once {
+        "EXISTS (SELECT 1 FROM approvals JOIN ledger ON ledger.id = approvals.ledger_id \
          WHERE approvals.session = v.column2 AND approvals.tool = v.column3 AND approvals.arguments_hash = v.column5 \
          AND approvals.agent = v.column6 AND approvals.state = 'approved' AND approvals.request_hash = v.column4 \
-         AND ledger.definition_hash = v.column7) AS approved FROM (",
-    );
+         AND ledger.definition_hash = v.column7)"
+    } else {
+        "FALSE"
+    };
+    let mut query = QueryBuilder::<Driver>::new(format!(
+        "SELECT v.column1 AS id, EXISTS (SELECT 1 FROM ledger WHERE request_hash = v.column4 AND session = v.column2 \
+         AND tool = v.column3 AND state IN ('ready', 'claimed', 'sent', 'in_doubt', 'unknown') AND sends > 0) AS repeats, \
+         {approved} AS approved FROM ("
+    ));
     query.push_values(calls, |mut values, (_, call)| {
         values
             .push_bind(&call.id)
