@@ -42,7 +42,7 @@ class Desk:
     def __init__(self, folder, receiver, effects, life=3600):
         self.receiver = receiver
         self.replica = Replica(
-            Database("sqlite", folder), folder, TOOLCRIB_SECRET_APPROVAL_LINKS="link key", TOOLCRIB_SECRET_DESK_SIGNING=SIGNING,
+            Database("sqlite", folder), folder, TOOLCRIB_SECRET_APPROVAL_LINKS="0123456789abcdef0123456789abcdef", TOOLCRIB_SECRET_DESK_SIGNING=SIGNING,
             TOOLCRIB_SECRET_SLACK_URL=receiver.url_for("/services/T0/B0/s3cr3t"),
         )
         (folder / "toolcrib.toml").write_text(
@@ -225,3 +225,15 @@ def test_a_question_is_answered(desk):
     assert desk.cli("approvals", "answer", id, "7").returncode == 0
     waiter.join(timeout=20)
     assert answered[0]["outcome"]["result"] == {"answer": 7}
+
+
+def test_a_question_is_answered_on_its_page(desk):
+    assert desk.http.put("/v1/agents/curious", json={"tools_allow": ["ask_question"]}).status_code == 201
+    body = {"tool": "ask_question", "arguments": {"question": "How many are left?", "answer_type": "number"}}
+    id = desk.http.post("/v1/agents/curious/calls", json=body).json()["approval"]["id"]
+    link = desk.http.post(f"/v1/approvals/{id}/link", json={"for": "ann"}).json()["url"]
+    assert "How many are left?" in httpx.get(link).text
+    assert httpx.post(link, data={"reason": "none"}).status_code == 400
+    assert "the answer is a number" in httpx.post(link, data={"decision": "answer", "answer": "some"}).text
+    assert httpx.post(link, data={"decision": "answer", "answer": "7"}).status_code == 200
+    assert desk.ended(id)["outcome"]["result"] == {"answer": 7}

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY};
 use serde::Deserialize;
+use serde_json::Value;
 use toolcrib_executor::Say;
 use toolcrib_store::{ApprovalKind, ApprovalState};
 
@@ -14,7 +15,6 @@ use crate::approval_links::Link;
 use crate::approvals::decision;
 use crate::docs_page::{STYLE, escape};
 use crate::extract::Path;
-use crate::people::LINK_SECRET;
 use crate::state::ApiState;
 
 /// The address of the page.
@@ -23,9 +23,12 @@ pub(crate) const PAGE: &str = "/approvals/{link}";
 /// What the form says.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Decision {
+    #[serde(default)]
     decision: String,
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    answer: String,
 }
 
 /// Shows what a link is about.
@@ -49,7 +52,8 @@ pub(crate) async fn decide(
     let say = match form.decision.as_str() {
         "approve" => Say::Approve,
         "deny" => Say::Deny,
-        _ => return page(StatusCode::BAD_REQUEST, "Nothing was decided", &paragraph("Choose one of the two buttons.")),
+        "answer" => Say::Answer(typed(&state, &link.approval, form.answer.trim()).await),
+        _ => return page(StatusCode::BAD_REQUEST, "Nothing was decided", &paragraph("Choose one of the buttons.")),
     };
     let reason: String = form.reason.trim().chars().take(2_000).collect();
     let actor = format!("link for {}", link.whom);
@@ -59,6 +63,7 @@ pub(crate) async fn decide(
         Ok(approval) => {
             let words = match approval.state {
                 ApprovalState::Approved => "The call runs now, exactly as it was shown.",
+                ApprovalState::Answered => "Your answer is the result of the call.",
                 _ => "The call is not made, and the model is told your reason.",
             };
             page(StatusCode::OK, approval.state.as_str(), &paragraph(words))
@@ -68,8 +73,7 @@ pub(crate) async fn decide(
 }
 
 fn opened(state: &ApiState, text: &str) -> Result<Link, String> {
-    let key =
-        state.secrets().secret(LINK_SECRET).ok_or_else(|| "Links are not configured on this server.".to_owned())?;
+    let key = state.link_key().ok_or_else(|| "Links are not configured on this server.".to_owned())?;
     let now = state.registry().store().clock().now_ms();
     Link::open(&key, text, now).map_err(|fault| fault.to_string())
 }
@@ -89,32 +93,49 @@ async fn asked(state: &ApiState, link: &Link) -> Response {
         }
     };
     let row = store.ledger_row(&approval.ledger_id).await.ok().flatten();
-    let request = row.as_ref().map(|row| row.request.as_str()).unwrap_or_default();
-    let pretty = crate::ledger::stored(request).map(|request| format!("{request:#}")).unwrap_or_default();
+    let pretty =
+        |text: Option<&str>| text.and_then(crate::ledger::stored).map(|value| format!("{value:#}")).unwrap_or_default();
+    let arguments = pretty(row.as_ref().map(|row| row.arguments.as_str()));
+    let request = pretty(row.as_ref().map(|row| row.request.as_str()));
     let mut body = format!(
-        "<p>The agent <b>{}</b> wants to call <b>{}</b>.</p><p>{}</p><h2>What would run</h2><pre>{}</pre>",
+        "<p>The agent <b>{}</b> wants to call <b>{}</b>.</p><p>{}</p><h2>Arguments</h2><pre>{}</pre>\
+         <h2>What would run</h2><pre>{}</pre>",
         escape(&approval.agent),
         escape(&approval.tool),
         escape(&approval.why),
-        escape(&pretty),
+        escape(&arguments),
+        escape(&request),
     );
     if approval.state != ApprovalState::Open {
         let by = approval.decided_by.as_deref().map(|by| format!(" by {}", escape(by))).unwrap_or_default();
         body.push_str(&format!("<p><b>It is {} already{by}.</b></p>", approval.state.as_str()));
         return page(StatusCode::OK, "Already decided", &body);
     }
-    if approval.kind == ApprovalKind::Question {
-        body.push_str(
-            "<p>This is a question. Answer it with <code>toolcrib approvals answer</code>, or refuse it here.</p>",
-        );
-    }
     body.push_str("<form method=post><p><label>Why <input name=reason maxlength=2000 size=50></label></p><p>");
-    if approval.kind == ApprovalKind::Approval {
-        body.push_str("<button name=decision value=approve>Approve</button> ");
-    }
+    body.push_str(match approval.kind {
+        ApprovalKind::Approval => "<button name=decision value=approve>Approve</button> ",
+        ApprovalKind::Question => {
+            "<label>Answer <input name=answer maxlength=2000 size=50></label> \
+             <button name=decision value=answer>Answer</button> "
+        }
+    });
     body.push_str("<button name=decision value=deny>Refuse</button></p></form>");
     body.push_str(&format!("<p>For {}, until {}.</p>", escape(&link.whom), crate::time::shown(link.expires_at)));
     page(StatusCode::OK, "A call waits for your decision", &body)
+}
+
+/// An answer in the type that was asked for, as far as it is one.
+async fn typed(state: &ApiState, approval: &str, answer: &str) -> Value {
+    let store = state.registry().store();
+    let row = match store.approval(approval).await {
+        Ok(Some(approval)) => store.ledger_row(&approval.ledger_id).await.ok().flatten(),
+        _ => None,
+    };
+    let asked = row.and_then(|row| crate::ledger::stored(&row.arguments)).unwrap_or_default();
+    match asked.get("answer_type").and_then(Value::as_str) {
+        Some("number" | "boolean") => crate::ledger::stored(answer).unwrap_or_else(|| answer.into()),
+        _ => answer.into(),
+    }
 }
 
 fn paragraph(text: &str) -> String {

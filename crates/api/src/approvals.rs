@@ -208,8 +208,14 @@ pub(crate) async fn link(
     if whom.trim().is_empty() || whom.chars().count() > 100 || whom.chars().any(char::is_control) {
         return Err(ApiError::Request("for is a name of at most 100 characters".to_owned()));
     }
-    let message =
-        "links need server.public_url and the secret approval_links (TOOLCRIB_SECRET_APPROVAL_LINKS)".to_owned();
+    let lacks = match state.people.public_url {
+        None => "server.public_url is not set",
+        Some(_) => "the secret approval_links is not, or too short",
+    };
+    let message = format!(
+        "{lacks}: links need server.public_url and a key of at least 32 bytes in the secret approval_links \
+         (TOOLCRIB_SECRET_APPROVAL_LINKS), in this process"
+    );
     let missing = || ApiError::Conflict { code: "approval.no_links", message, retryable: false };
     let (url, expires_at) = state.link_to(&id, &whom).ok_or_else(missing)?;
     Ok(Json(LinkBody { url, expires_at }))

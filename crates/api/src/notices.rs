@@ -17,7 +17,7 @@ use toolcrib_store::{Approval, ApprovalState, Change, Notice, StoreError};
 
 use crate::approval_links::Link;
 use crate::ledger::stored;
-use crate::people::{LINK_SECRET, Webhook, WebhookFormat, WebhookUrl};
+use crate::people::{LINK_SECRET, MIN_LINK_KEY, Webhook, WebhookFormat, WebhookUrl};
 use crate::state::ApiState;
 
 /// How often notices are looked for although nobody told of one.
@@ -110,11 +110,16 @@ impl ApiState {
         if answer.status.is_success() { Ok(()) } else { Err(format!("it answered HTTP {}", answer.status.as_u16())) }
     }
 
+    /// The key of links, when it is one that nobody guesses.
+    pub(crate) fn link_key(&self) -> Option<SecretString> {
+        self.secrets().secret(LINK_SECRET).filter(|key| key.expose_secret().len() >= MIN_LINK_KEY)
+    }
+
     /// A link to decide about an approval, with until when it is good in ms since 1970. None when links are not
     /// configured.
     pub(crate) fn link_to(&self, approval: &str, whom: &str) -> Option<(String, i64)> {
         let base = self.people.public_url.as_deref()?.trim_end_matches('/');
-        let key = self.secrets().secret(LINK_SECRET)?;
+        let key = self.link_key()?;
         let life = i64::try_from(self.people.link_life.as_millis()).unwrap_or(i64::MAX / 4);
         let expires_at = self.registry().store().clock().now_ms() + life;
         let link = Link { approval: approval.to_owned(), whom: whom.to_owned(), expires_at };

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use secrecy::ExposeSecret;
 use toolcrib_definition::Secrets;
 use toolcrib_egress::Client;
 
 /// The secret that links are signed with, by its name among the configured ones.
 pub const LINK_SECRET: &str = "approval_links";
+
+/// The shortest key of links, in bytes: a shorter one could be guessed by whoever has a link.
+pub(crate) const MIN_LINK_KEY: usize = 32;
 
 /// How people are reached.
 #[derive(Clone)]
@@ -32,7 +36,7 @@ impl People {
     pub(crate) fn missing_secrets(&self, secrets: &dyn Secrets) -> Vec<(String, String)> {
         let mut wanted = Vec::new();
         if self.public_url.is_some() {
-            wanted.push((LINK_SECRET.to_owned(), "links can't be made".to_owned()));
+            wanted.push((LINK_SECRET.to_owned(), format!("links need a key of at least {MIN_LINK_KEY} bytes")));
         }
         for webhook in &self.webhooks {
             let cannot = || format!("the webhook {:?} can't be told", webhook.name);
@@ -41,7 +45,10 @@ impl People {
             }
             wanted.extend(webhook.secret.iter().map(|name| (name.clone(), cannot())));
         }
-        wanted.retain(|(name, _)| secrets.secret(name).is_none());
+        wanted.retain(|(name, _)| match secrets.secret(name) {
+            None => true,
+            Some(key) => name == LINK_SECRET && key.expose_secret().len() < MIN_LINK_KEY,
+        });
         wanted
     }
 }

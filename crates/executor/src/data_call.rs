@@ -131,7 +131,10 @@ impl Pipeline {
             }
         }
         let status = status_of(definition, answer.status, &shaped);
-        let error = matches!(status, Status::Error | Status::InDoubt).then_some((Cow::Borrowed("call.tool"), None));
+        let error = matches!(status, Status::Error | Status::InDoubt).then(|| {
+            let reason = (!success).then(|| format!("HTTP {}", answer.status));
+            (Cow::Borrowed("call.tool"), reason)
+        });
         let mut result = shaped.result;
         if success && let (Some(_), Some(object)) = (answer.cut, result.as_object_mut()) {
             object.insert("truncated".to_owned(), "the response did not come whole".into());

@@ -66,7 +66,7 @@ enum Command {
     /// Calls with side effects: list, show, verdict, cancel
     #[command(subcommand)]
     Calls(calls::CallsCommand),
-    /// What waits for a person: list, show, approve, deny, answer
+    /// What waits for a person: list, show, approve, deny, answer, link
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
     /// Traces: list, show

@@ -47,8 +47,9 @@ impl CallArgs {
                     "`toolcrib approvals show {id}` says what is asked, `toolcrib approvals approve {id}` lets it run"
                 );
             }
-            if outcome["status"] == "in_doubt" {
-                eprintln!("`toolcrib calls verdict {} …` says what became of it", cell(&outcome["ledger_id"]));
+            if outcome["status"] == "in_doubt" && outcome["code"] != "call.unknown" {
+                let id = cell(&outcome["ledger_id"]);
+                eprintln!("`toolcrib calls verdict {id} done|not-done|abandon` says what became of it");
             }
         });
         match outcome["status"].as_str() {

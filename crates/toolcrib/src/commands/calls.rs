@@ -63,6 +63,7 @@ pub(crate) enum CallsCommand {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Verdict {
     Done,
+    #[value(alias = "not_done")]
     NotDone,
     Abandon,
 }
