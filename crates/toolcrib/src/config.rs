@@ -52,7 +52,7 @@ pub struct ServerConfig {
     pub tls_key: Option<PathBuf>,
     /// Allows plain HTTP on an address that is not loopback, for a proxy in front that does TLS.
     pub allow_plain_http: Flag,
-    /// Where this server is for a browser, such as https://tools.example.com, for links in messages.
+    /// Where this server is for a browser, such as `https://tools.example.com`, for links in messages.
     pub public_url: Option<String>,
     /// How long a client may take to send the head of a request, in seconds.
     pub header_timeout: u64,
