@@ -194,7 +194,7 @@ pub(crate) trait TableTransaction: Send {
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 }
 
-/// A [`TableTransaction`] that a [`crate::Rows`] began.
+/// A transaction over whole tables, which a [`crate::Rows`] began.
 pub struct CopyTransaction(pub(crate) Box<dyn TableTransaction>);
 
 /// What was copied of a table.
