@@ -49,9 +49,15 @@ def test_other_bodies(tools, tool):
         assert got["json"]["q"] == q and "admin" not in got["json"]
 
 
-def test_the_call_id_is_the_idempotency_key(tools):
-    got = json_of(ok(tools, "echo_delete", call_id="refund-17"))
-    assert got["headers"]["Idempotency-Key"] == "refund-17"
+def test_the_idempotency_key_is_of_session_and_call(tools):
+    def key(**more):
+        return json_of(ok(tools, "echo_delete", **more))["headers"]["Idempotency-Key"]
+
+    first = key(call_id="refund-17")
+    assert first.startswith("toolcrib-") and "refund-17" not in first
+    assert key(call_id="refund-17") == first, "the same call, whose recorded result is returned"
+    others = {key(call_id="refund-18"), key(call_id="refund-17", ctx={"chat_id": "c-2"})}
+    assert len(others | {first}) == 3
 
 
 def test_paths_are_escaped(tools):
