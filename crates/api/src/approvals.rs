@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, Keys};
 use crate::calls::OutcomeBody;
-use crate::extract::{Path, Query};
+use crate::extract::{Path, Query, state_named};
 use crate::ledger::{WaitQuery, reason_of, stored};
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
@@ -109,12 +109,8 @@ pub(crate) async fn list(
     Query(query): Query<ApprovalQuery>,
 ) -> Result<Json<ApprovalList>, ApiError> {
     principal.may(Access::ReadTraces)?;
-    let named = |word: String| {
-        let known = ApprovalState::ALL.map(ApprovalState::as_str).join(", ");
-        ApprovalState::named(&word)
-            .ok_or_else(|| ApiError::Request(format!("there is no state {word:?}; there are {known}")))
-    };
-    let filter = ApprovalFilter { state: query.state.map(named).transpose()?, agents: principal.agents.clone() };
+    let named = state_named(query.state.as_deref(), &ApprovalState::ALL, ApprovalState::as_str)?;
+    let filter = ApprovalFilter { state: named, agents: principal.agents.clone() };
     let most = query.limit.unwrap_or(100).clamp(1, 500);
     let page = state.registry().store().approvals(&filter, query.after.as_deref(), most).await?;
     Ok(Json(ApprovalList { approvals: page.items.iter().map(ApprovalBody::from).collect(), next: page.next }))

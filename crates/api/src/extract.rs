@@ -12,6 +12,23 @@ pub(crate) struct Path<T>(pub(crate) T);
 /// The parameters in the query.
 pub(crate) struct Query<T>(pub(crate) T);
 
+/// The state that a query names, of all that there are.
+///
+/// # Errors
+/// When there is none of that name.
+pub(crate) fn state_named<S: Copy>(
+    word: Option<&str>,
+    all: &[S],
+    as_str: fn(S) -> &'static str,
+) -> Result<Option<S>, ApiError> {
+    let Some(word) = word else { return Ok(None) };
+    let found = all.iter().copied().find(|state| as_str(*state) == word);
+    found.map(Some).ok_or_else(|| {
+        let known = all.iter().map(|state| as_str(*state)).collect::<Vec<_>>().join(", ");
+        ApiError::Request(format!("there is no state {word:?}; there are {known}"))
+    })
+}
+
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = ApiError;
 

@@ -15,7 +15,7 @@ use crate::approvals::ApprovalBody;
 use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, Keys};
 use crate::calls::OutcomeBody;
-use crate::extract::{Path, Query};
+use crate::extract::{Path, Query, state_named};
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
 
@@ -176,13 +176,8 @@ pub(crate) async fn list(
     if let Some(agent) = &agent {
         principal.may_use_agent(agent)?;
     }
-    let named = |word: String| {
-        let known = LedgerState::ALL.map(LedgerState::as_str).join(", ");
-        LedgerState::named(&word)
-            .ok_or_else(|| ApiError::Request(format!("there is no state {word:?}; there are {known}")))
-    };
-    let filter =
-        LedgerFilter { state: word.map(named).transpose()?, session, agent, agents: principal.agents.clone(), tool };
+    let named = state_named(word.as_deref(), &LedgerState::ALL, LedgerState::as_str)?;
+    let filter = LedgerFilter { state: named, session, agent, agents: principal.agents.clone(), tool };
     let most = limit.unwrap_or(100).clamp(1, 500);
     let page = state.registry().store().ledger_rows(&filter, after.as_deref(), most).await?;
     Ok(Json(CallList { calls: page.items.iter().map(CallBody::from).collect(), next: page.next }))

@@ -89,11 +89,12 @@ impl Pipeline {
         call_id: &str,
     ) -> Result<RenderedRequest, RenderError> {
         let secrets = self.inner.secrets.load();
+        let key = definition.idempotency_key_header.as_ref().map(|_| upstream_key(&self.ledger_session(), call_id));
         definition.render(RenderInput {
             arguments,
             ctx: &self.ctx,
             call_id,
-            key: &upstream_key(&self.ledger_session(), call_id),
+            key: key.as_deref().unwrap_or_default(),
             secrets: secrets.as_ref().as_ref(),
             path_param: self.inner.dispatch.policy().path_param,
         })

@@ -1,5 +1,7 @@
 //! Hashes by which it is known that what runs is what was approved.
 
+use std::fmt::Write as _;
+
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -13,7 +15,12 @@ const CALL_KEY: &str = "{{call.key}}";
 
 /// The SHA-256 of a text, in hexadecimal.
 pub(crate) fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(text.as_bytes()) {
+        // A text takes whatever is written to it.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// The key by which an upstream knows a call: the same whenever it is sent, and no other call's.
