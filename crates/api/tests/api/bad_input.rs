@@ -101,3 +101,14 @@ async fn a_path_that_nests_deeply_stops_nobody() {
     let answer = app.post("/v1/tools/validate", tool).await.json();
     assert_eq!((&answer["valid"], &answer["problems"][0]["code"]), (&Value::Bool(false), &"path.invalid".into()));
 }
+
+#[tokio::test]
+async fn a_state_that_is_none_is_told_which_there_are() {
+    let app = App::new().await;
+    for (path, one_that_is) in [("/v1/calls", "in_doubt"), ("/v1/approvals", "open")] {
+        let answer = app.get(&format!("{path}?state=lost")).await;
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "http.request"));
+        assert!(answer.text.contains(one_that_is), "{}", answer.text);
+        assert!(app.get(&format!("{path}?state={one_that_is}")).await.status.is_success());
+    }
+}
