@@ -10,10 +10,13 @@ import pytest
 
 from conftest import Database, Replica, an_hour_back, call, check, client, free_port, prepare, settled, states, wait_until
 
+# The connection stands only when the call is written down: every move is a step of its own.
+LATE = "ledger::connects_late"
 # Where the process dies, and what may have become of the call: its states, and how often it was performed.
 PLACES = [
-    ("ledger::proposed", {"succeeded"}, {1}),
-    ("ledger::claimed", {"succeeded"}, {1}),
+    (f"{LATE} ledger::proposed", {"succeeded"}, {1}),
+    (f"{LATE} ledger::claimed", {"succeeded"}, {1}),
+    (f"{LATE} ledger::sent", {"in_doubt"}, {0}),
     ("ledger::sent", {"in_doubt"}, {0}),
     ("ledger::answered", {"in_doubt"}, {1}),
     ("ledger::settled", {"succeeded"}, {1}),
@@ -43,8 +46,8 @@ def test_at_every_move(kind, tmp_path, effects):
         prepare(http, effects)
     replica.stop()
     for place, expected, performed in PLACES:
-        key = f"{kind}{place.split('::')[1]}-1"
-        replica.start(FAILPOINTS=f"{place}=return")
+        key = f"{kind}-{place.replace('ledger::', '').replace(' ', '-')}-1"
+        replica.start(FAILPOINTS=";".join(f"{point}=return" for point in place.split()))
         with client(replica.base, token) as http, pytest.raises(httpx.TransportError):
             call(http, key)
         dies(replica)

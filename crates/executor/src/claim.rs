@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 use toolcrib_egress::{Barrier, Withheld};
-use toolcrib_store::{Lease, LedgerState, Settlement, Store, StoreError};
+use toolcrib_store::{Connected, Lease, LedgerState, NewCall, Proposal, QueuedProposal, Settlement, Store, StoreError};
 
-use crate::failpoint::failpoint;
+use crate::failpoint::{self, failpoint};
 
 /// The longest pause between two tries to write down how a call ended.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -78,6 +78,17 @@ pub(crate) struct Claim {
     crossed: AtomicBool,
     /// Whether somebody elsewhere may wait for its end.
     announce: bool,
+    /// The proposal by which it is got, while the answer is not there.
+    queued: Option<Queued>,
+}
+
+/// A proposal under way. The connection is made meanwhile, and when it stands first, the call is written down as sent.
+struct Queued {
+    since: Instant,
+    connected: Connected,
+    waiting: tokio::sync::Mutex<Option<QueuedProposal>>,
+    /// What came instead of the claim.
+    instead: OnceLock<Result<Proposal, StoreError>>,
 }
 
 impl Claim {
@@ -91,7 +102,55 @@ impl Claim {
         announce: bool,
     ) -> Self {
         claims.set(&lease, since + length);
-        Self { store, claims, lease, length, crossed: AtomicBool::new(false), announce }
+        Self { store, claims, lease, length, crossed: AtomicBool::new(false), announce, queued: None }
+    }
+
+    /// Holds what a proposal will give, and whether it does is asked later: [`Claim::made`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the store is closed.
+    pub(crate) async fn queue(
+        store: Store,
+        claims: Arc<Claims>,
+        call: NewCall,
+        length: Duration,
+    ) -> Result<Self, StoreError> {
+        let (since, connected) = (Instant::now(), Connected::default());
+        let lease = Lease { id: call.id.clone(), owner: call.owner.clone(), epoch: 1 };
+        let waiting = store.queue_proposal(call, connected.clone()).await?;
+        let waiting = tokio::sync::Mutex::new(Some(waiting));
+        let queued = Some(Queued { since, connected, waiting, instead: OnceLock::new() });
+        Ok(Self { store, claims, lease, length, crossed: AtomicBool::new(false), announce: false, queued })
+    }
+
+    /// Waits until the call is written down. Whether it is ours to run.
+    pub(crate) async fn made(&self) -> bool {
+        let Some(queued) = &self.queued else { return true };
+        let mut waiting = queued.waiting.lock().await;
+        if let Some(proposal) = waiting.as_mut() {
+            let made = proposal.made().await;
+            *waiting = None;
+            match made {
+                Ok(Proposal::Claimed(_)) => {
+                    self.claims.set(&self.lease, queued.since + self.length);
+                    failpoint!("ledger::proposed");
+                }
+                Ok(Proposal::Sent(_)) => {
+                    self.claims.set(&self.lease, queued.since + self.length);
+                    self.crossed.store(true, Ordering::SeqCst);
+                    failpoint!("ledger::sent");
+                }
+                // It is set once: the answer was there once.
+                other => drop(queued.instead.set(other)),
+            }
+        }
+        queued.instead.get().is_none()
+    }
+
+    /// What came instead of the claim, when it is not ours.
+    pub(crate) fn instead(mut self) -> Result<Proposal, StoreError> {
+        let unknown = StoreError::Unavailable { reason: "what became of the proposal is not known".to_owned() };
+        self.queued.take().and_then(|queued| queued.instead.into_inner()).unwrap_or(Err(unknown))
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -185,7 +244,14 @@ pub(crate) async fn take_back(store: Store, lease: Lease, outcome: String) {
 impl Barrier for Claim {
     /// The last moment at which the call is known to be unsent.
     async fn cross(&self) -> Result<(), Withheld> {
+        if let Some(queued) = &self.queued {
+            failpoint::connects_late!(self.made().await);
+            queued.connected.say();
+        }
         failpoint!("ledger::claimed");
+        if !self.made().await {
+            return Err(Withheld("the call is there already, or waits for a person".to_owned()));
+        }
         if !self.crossed.load(Ordering::SeqCst) {
             let since = Instant::now();
             let lease_ms = i64::try_from(self.length.as_millis()).unwrap_or(i64::MAX);

@@ -9,7 +9,18 @@ macro_rules! failpoint {
     };
 }
 
-pub(crate) use failpoint;
+/// With `FAILPOINTS=ledger::connects_late=return`, does first what is otherwise done once a connection stands: as if it
+/// took longer than to write the call down.
+macro_rules! connects_late {
+    ($first:expr) => {
+        #[cfg(feature = "failpoints")]
+        if fail::eval("ledger::connects_late", |_| ()).is_some() {
+            let _ = $first;
+        }
+    };
+}
+
+pub(crate) use {connects_late, failpoint};
 
 /// Ends the process as `kill -9` does, here and now: nothing is flushed, nothing is told.
 #[cfg(feature = "failpoints")]

@@ -43,7 +43,7 @@ impl Pipeline {
             .map_err(|error| Box::new(Ended::error(Status::Error, "call.arguments", error.to_string(), None)))
     }
 
-    /// Writes the call down. It is ours to run, or it has ended for now.
+    /// Has the call written down. It is ours to run, or will be unless [`Claim::made`] says otherwise, or it has ended for now.
     pub(crate) async fn propose(
         &self,
         entry: &Entry,
@@ -77,13 +77,25 @@ impl Pipeline {
             owner: inner.owner.clone(),
             lease_ms: millis(inner.ledger.lease),
         };
+        let claims = Arc::clone(&inner.claims);
+        // Almost always it is ours, and then the connection is made while it is written down.
+        if call.ask == Ask::IfRepeated && call.effect != EffectMode::Transactional {
+            let queued = Claim::queue(store.clone(), claims, call, inner.ledger.lease).await;
+            return queued.map_err(|error| Box::new(self.not_proposed(&error, begun)));
+        }
         let (arguments_hash, since) = (call.arguments_hash.clone(), Instant::now());
         match store.propose(call).await {
-            Ok(Proposal::Claimed(lease)) => {
+            Ok(Proposal::Claimed(lease) | Proposal::Sent(lease)) => {
                 failpoint!("ledger::proposed");
-                let claims = Arc::clone(&inner.claims);
                 Ok(Claim::hold(store.clone(), claims, lease, inner.ledger.lease, since, false))
             }
+            other => Err(Box::new(self.not_ours(other, &arguments_hash, begun).await)),
+        }
+    }
+
+    /// How a call ends whose proposal gave it to nobody, or to another.
+    async fn not_ours(&self, proposal: Result<Proposal, StoreError>, arguments_hash: &str, begun: &Begun) -> Ended {
+        match proposal {
             Ok(Proposal::Awaiting(approval)) => {
                 failpoint!("ledger::awaiting");
                 self.publish(
@@ -91,17 +103,16 @@ impl Pipeline {
                     || json!({ "approval_id": approval.id, "ledger_id": approval.ledger_id, "tool": approval.tool, "why": approval.why }),
                 );
                 let ended = waiting_for(Some(&approval));
-                Err(Box::new(Ended { ledger_id: Some(approval.ledger_id), ..ended }))
+                Ended { ledger_id: Some(approval.ledger_id), ..ended }
             }
-            Ok(Proposal::Known(row)) => Err(Box::new(self.known(*row, &arguments_hash, begun).await)),
+            Ok(Proposal::Known(row)) => self.known(*row, arguments_hash, begun).await,
+            Ok(Proposal::Claimed(lease) | Proposal::Sent(lease)) => self.as_it_stands(&lease.id).await.ended,
             Err(error) => {
                 // A repetition only reads, so it may be answered all the same.
-                let known = store.ledger_row_of(&self.ledger_session(), &begun.call_id).await;
-                match known {
-                    Ok(Some(row)) if row.id != begun.trace_id => {
-                        Err(Box::new(self.known(row, &arguments_hash, begun).await))
-                    }
-                    _ => Err(Box::new(self.not_proposed(&error, begun))),
+                let store = self.inner.registry.store();
+                match store.ledger_row_of(&self.ledger_session(), &begun.call_id).await {
+                    Ok(Some(row)) if row.id != begun.trace_id => self.known(row, arguments_hash, begun).await,
+                    _ => self.not_proposed(&error, begun),
                 }
             }
         }
@@ -161,6 +172,11 @@ impl Pipeline {
             }
             _ => self.perform(entry, arguments, Some(&claim), begun).await,
         };
+        if !claim.made().await {
+            // Nothing was sent, and what the call came to is another's word.
+            let arguments_hash = sha256(&canonical(&Value::Object(arguments.clone())));
+            return self.not_ours(claim.instead(), &arguments_hash, begun).await;
+        }
         failpoint!("ledger::answered");
         let ended = Ended { ledger_id: Some(claim.id().to_owned()), ..ended };
         let ended = match state {

@@ -5,16 +5,16 @@
 //!             awaiting -> denied | expired | cancelled        in_doubt -> succeeded | ready | unknown
 //! ```
 //!
-//! A call that asks nobody is claimed as it is proposed. Every move is a compare-and-set, and a trigger of the
-//! database writes its event in the same transaction. Times are the database's.
+//! A call that asks nobody is claimed as it is proposed, and sent at once when its connection stands by then. Every move
+//! is a compare-and-set, and a trigger of the database writes its event in the same transaction. Times are the database's.
 
 use async_trait::async_trait;
 use sqlx::FromRow;
 use toolcrib_definition::EffectMode;
 
-use crate::approvals::Approval;
 use crate::effect::EffectTransaction;
 use crate::error::StoreError;
+use crate::proposal::{Connected, Lease, NewCall, Proposal};
 
 /// Where a call stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -177,84 +177,6 @@ pub struct LedgerEvent {
     pub at: i64,
 }
 
-/// When a person is asked about a new call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
-    /// Only when it may be the repetition of a call whose end is not known.
-    IfRepeated,
-    /// Unless the same arguments were approved in this session before.
-    Once(String),
-    /// In any case, for this reason.
-    Always(String),
-    /// For information; the answer is the result.
-    Question(String),
-}
-
-/// A call to be proposed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewCall {
-    /// Its id, which nobody has yet.
-    pub id: String,
-    /// The session.
-    pub session: String,
-    /// The caller's key of the call.
-    pub call_id: String,
-    /// The agent.
-    pub agent: String,
-    /// The tool.
-    pub tool: String,
-    /// What a crash may do to it.
-    pub effect: EffectMode,
-    /// The arguments as JSON text.
-    pub arguments: String,
-    /// The SHA-256 of the canonical arguments.
-    pub arguments_hash: String,
-    /// The context as JSON text.
-    pub ctx: String,
-    /// The effective request as JSON text, secrets as references.
-    pub request: String,
-    /// The SHA-256 of the effective request.
-    pub request_hash: String,
-    /// The SHA-256 of the tool's definition.
-    pub definition_hash: String,
-    /// How long it may be sent again once it was proposed, in ms; none for never.
-    pub resend_ms: Option<i64>,
-    /// When a person is asked.
-    pub ask: Ask,
-    /// The id of the approval, should one be needed.
-    pub approval_id: String,
-    /// How long a person may take, in ms.
-    pub approval_ms: i64,
-    /// The webhooks that are told, should a person be asked.
-    pub notices: Vec<String>,
-    /// Who claims it.
-    pub owner: String,
-    /// How long the claim holds, in ms.
-    pub lease_ms: i64,
-}
-
-/// What became of a proposal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proposal {
-    /// It is the proposer's to run.
-    Claimed(Lease),
-    /// A person is asked.
-    Awaiting(Box<Approval>),
-    /// There is a call with this key in the session already.
-    Known(Box<LedgerRow>),
-}
-
-/// The right to work on a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// The id of the call.
-    pub id: String,
-    /// Who has it.
-    pub owner: String,
-    /// For the how-manieth time it was claimed.
-    pub epoch: i64,
-}
-
 /// How a call ended for who had the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
@@ -325,10 +247,15 @@ pub struct Overdue {
 
 /// One step of a call on its way. Steps of many calls share a transaction: see [`crate::Store::propose`],
 /// [`crate::Store::mark_sent`] and [`crate::Store::settle`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Step {
     /// A new call.
-    Propose(Box<NewCall>),
+    Propose {
+        /// The call.
+        call: Box<NewCall>,
+        /// Whether its connection stands already.
+        connected: Connected,
+    },
     /// The first byte is about to be sent.
     Send {
         /// The lease.
@@ -352,12 +279,13 @@ pub enum Stepped {
 /// Calls with side effects.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Takes steps of different calls in one transaction.
+    /// Takes steps of different calls in one transaction. None when not all of several could be taken together: then
+    /// none was, and each is to be taken alone.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written. Unless it is a refusal, nobody knows whether the
     /// steps were taken.
-    async fn take_steps(&self, steps: &[Step]) -> Result<Vec<Stepped>, StoreError>;
+    async fn take_steps(&self, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError>;
 
     /// Begins the transaction of a transactional call: its effects and its end in the ledger commit together.
     /// None when the call may not run, or runs already.

@@ -34,9 +34,11 @@ mod effect;
 mod error;
 mod evidence;
 mod ledger;
+mod lent;
 mod mcp_servers;
 mod migrations;
 mod postgres;
+mod proposal;
 mod revision;
 mod sqlite;
 mod steps;
@@ -55,12 +57,12 @@ pub use effect::{EffectTransaction, SqlRow, SqlValue};
 pub use error::{STORE_CODES, StoreError};
 pub use evidence::{Evidence, MAX_EVIDENCE};
 pub use ledger::{
-    Ask, Lease, Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, NewCall, Overdue, Proposal,
-    Settlement, Step, Stepped, Verdict,
+    Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, Overdue, Settlement, Step, Stepped, Verdict,
 };
 pub use mcp_servers::{McpServerRow, McpServers};
+pub use proposal::{Ask, Connected, Lease, NewCall, Proposal};
 pub use revision::{Expect, Page, Revision, WriteKind, Written};
-pub use store::{Location, Rows, Store};
+pub use store::{Location, QueuedProposal, Rows, Store};
 pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
 pub use traces::{Retention, TraceFilter, TraceRow, Traces};

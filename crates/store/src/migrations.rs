@@ -13,6 +13,7 @@ macro_rules! migrations {
             (2, "calls", include_str!(concat!("../../../migrations/", $folder, "/0002_calls.sql"))),
             (3, "mcp_servers", include_str!(concat!("../../../migrations/", $folder, "/0003_mcp_servers.sql"))),
             (4, "ledger", include_str!(concat!("../../../migrations/", $folder, "/0004_ledger.sql"))),
+            (5, "sent_at_once", include_str!(concat!("../../../migrations/", $folder, "/0005_sent_at_once.sql"))),
         ]
     };
 }

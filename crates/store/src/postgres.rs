@@ -14,6 +14,7 @@ use crate::clock::{Clock, Randomness};
 use crate::copy::CopyTransaction;
 use crate::effect::SqlValue;
 use crate::error::StoreError;
+use crate::lent::{Lender, Lent};
 use crate::migrations;
 use crate::revision::Revision;
 use crate::store::Rows;
@@ -31,6 +32,8 @@ mod effect;
 mod evidence;
 #[path = "sql/ledger.rs"]
 mod ledger;
+#[path = "sql/ledger_proposals.rs"]
+mod ledger_proposals;
 #[path = "sql/ledger_steps.rs"]
 mod ledger_steps;
 #[path = "sql/mcp_servers.rs"]
@@ -47,8 +50,6 @@ mod traces;
 /// How long a connection is waited for before a request is refused.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECTIONS: u32 = 10;
-/// Two were measured to be no faster than one: their transactions are smaller.
-const STEP_WRITERS: u32 = 1;
 /// Prepared statements that a connection keeps.
 const STATEMENTS: usize = 300;
 /// The channel of NOTIFY, whose payload is the word of a [`Change`].
@@ -59,12 +60,15 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 type Driver = Postgres;
 type Row = sqlx::postgres::PgRow;
 type Tx = Transaction<'static, Postgres>;
+type Connection = sqlx::PgConnection;
+
+/// How a transaction begins that writes.
+const BEGIN: &str = "BEGIN";
 
 /// A Postgres database, which several replicas may share.
 pub(crate) struct Database {
     pool: PgPool,
-    /// Used on the thread of the ledger only, where its connections are opened.
-    steps: PgPool,
+    steps: Lender<Postgres>,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     changes: Changes,
@@ -93,8 +97,7 @@ impl Database {
             .connect_with(options.clone())
             .await?;
         migrations::postgres().run(&pool).await?;
-        let steps = PgPoolOptions::new().max_connections(STEP_WRITERS).acquire_timeout(ACQUIRE_TIMEOUT);
-        let steps = steps.connect_lazy_with(options.clone());
+        let steps = Lender::keeping(options.clone());
         let changes = Changes::default();
         let listening = tokio::spawn(listen(options, changes.clone()));
         Ok(Self { pool, steps, clock, randomness, changes, listening })
@@ -108,14 +111,22 @@ impl Database {
         Ok(self.pool.begin().await?)
     }
 
-    /// Begins a transaction of steps of the ledger, on connections of their own thread.
-    async fn write_steps(&self) -> Result<Tx, StoreError> {
-        Ok(self.steps.begin().await?)
+    /// The connection for a transaction of steps of the ledger. There is one: two were measured to be no faster, since their
+    /// transactions are smaller.
+    async fn lend_for_steps(&self) -> Result<(Lent<Postgres>, ()), StoreError> {
+        let lent = tokio::time::timeout(ACQUIRE_TIMEOUT, self.steps.lend()).await.map_err(|_| StoreError::Busy)?;
+        Ok((lent?, ()))
+    }
+
+    /// Tells other replicas, when the transaction commits.
+    async fn notify(&self, connection: &mut Connection, change: Change) -> Result<(), StoreError> {
+        sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(change.as_str()).execute(connection).await?;
+        Ok(())
     }
 
     /// The time by which leases and approvals end, the same for all replicas.
-    async fn now(&self, tx: &mut Tx) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar("SELECT now_ms()").fetch_one(&mut **tx).await?)
+    async fn now(&self, connection: &mut Connection) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT now_ms()").fetch_one(connection).await?)
     }
 
     /// The same outside a transaction.
@@ -133,7 +144,7 @@ impl Database {
 
     /// Commits, and tells who waits for such a change here and in other replicas.
     async fn commit(&self, mut tx: Tx, change: Change) -> Result<(), StoreError> {
-        sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(change.as_str()).execute(&mut *tx).await?;
+        self.notify(&mut tx, change).await?;
         tx.commit().await?;
         self.changes.tell(change);
         Ok(())
@@ -159,10 +170,6 @@ impl Rows for Database {
         let mut tx = self.write().await?;
         sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *tx).await?;
         Ok(CopyTransaction(Box::new(copy::Tables(tx))))
-    }
-
-    fn step_writers(&self) -> usize {
-        STEP_WRITERS as usize
     }
 
     fn effect_limit(&self) -> Option<Duration> {
@@ -201,6 +208,11 @@ async fn listen_once(options: PgConnectOptions, changes: &Changes) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The time of a statement: the database's, whatever this machine says.
+fn push_now(query: &mut sqlx::QueryBuilder<Postgres>, _now: i64) {
+    query.push("(SELECT now_ms())");
 }
 
 /// Rows that another replica is about to move are left to it.

@@ -1,5 +1,6 @@
 //! The rows in SQLite: its connections, and what it does in its own way.
 
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction, TypeInfo as _, ValueRef as _};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::changes::{Change, Changes};
 use crate::clock::{Clock, Randomness};
 use crate::copy::CopyTransaction;
 use crate::effect::SqlValue;
 use crate::error::StoreError;
+use crate::lent::{Lender, Lent};
 use crate::migrations;
 use crate::revision::Revision;
 use crate::store::Rows;
@@ -30,6 +33,8 @@ mod effect;
 mod evidence;
 #[path = "sql/ledger.rs"]
 mod ledger;
+#[path = "sql/ledger_proposals.rs"]
+mod ledger_proposals;
 #[path = "sql/ledger_steps.rs"]
 mod ledger_steps;
 #[path = "sql/mcp_servers.rs"]
@@ -53,14 +58,53 @@ const READERS: u32 = 4;
 
 type Driver = Sqlite;
 type Row = sqlx::sqlite::SqliteRow;
-type Tx = Transaction<'static, Sqlite>;
+type Connection = sqlx::SqliteConnection;
+
+/// How a transaction begins that writes: with the right to write, which it waits for.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
+/// A transaction that writes, while it is its turn. It is rolled back when it is dropped.
+struct Tx {
+    transaction: Transaction<'static, Sqlite>,
+    _turn: Turn,
+}
+
+impl Tx {
+    async fn commit(self) -> Result<(), sqlx::Error> {
+        self.transaction.commit().await
+    }
+
+    async fn rollback(self) -> Result<(), sqlx::Error> {
+        self.transaction.rollback().await
+    }
+}
+
+impl Deref for Tx {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.transaction
+    }
+}
+
+/// The right of one of this process's connections to write: SQLite itself would let the others wait in long naps.
+type Turn = OwnedMutexGuard<()>;
 
 /// A SQLite file, or one in memory.
 ///
-/// SQLite takes one writer at a time, so there is one connection for writing and a few for reading. A
+/// SQLite takes one writer at a time, so there is one connection for writing, one for the steps of the ledger, which take
+/// turns with it, and a few for reading. A
 /// commit is on the disk before it is acknowledged (`synchronous = FULL`).
 pub(crate) struct Database {
     writer: SqlitePool,
+    steps: Lender<Sqlite>,
+    turns: Arc<Mutex<()>>,
     readers: SqlitePool,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
@@ -76,8 +120,9 @@ impl Database {
         let options = options().filename(path);
         let writer = open_writer(options.clone()).await?;
         let readers = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(BUSY_TIMEOUT);
-        let readers = readers.connect_with(options.pragma("query_only", "on")).await?;
-        Ok(Self { writer, readers, clock, randomness, changes: Changes::default() })
+        let readers = readers.connect_with(options.clone().pragma("query_only", "on")).await?;
+        let steps = Lender::keeping(options);
+        Ok(Self { writer, steps, turns: Arc::default(), readers, clock, randomness, changes: Changes::default() })
     }
 
     pub(crate) async fn open_memory(
@@ -86,8 +131,9 @@ impl Database {
     ) -> Result<Self, StoreError> {
         let name = format!("file:toolcrib-{}?mode=memory&cache=shared", randomness.hex());
         let writer = open_writer(options().in_memory(true).shared_cache(true).filename(name)).await?;
-        // Readers of a shared memory cache would meet table locks; they share the one connection.
-        Ok(Self { readers: writer.clone(), writer, clock, randomness, changes: Changes::default() })
+        // Others of a shared memory cache would meet table locks; they share the one connection.
+        let (readers, steps) = (writer.clone(), Lender::Pool(writer.clone()));
+        Ok(Self { writer, steps, turns: Arc::default(), readers, clock, randomness, changes: Changes::default() })
     }
 
     fn readers(&self) -> &SqlitePool {
@@ -96,24 +142,37 @@ impl Database {
 
     /// Begins a transaction that holds the right to write from its start.
     async fn write(&self) -> Result<Tx, StoreError> {
-        match self.writer.begin_with("BEGIN IMMEDIATE").await {
+        let turn = self.turn().await?;
+        let transaction = match self.writer.begin_with(BEGIN).await {
             // A full disk makes SQLite itself roll back, and then the library counts one transaction too
             // many on that connection for ever. Another connection has a clean count.
             Err(sqlx::Error::InvalidSavePointStatement) => {
                 self.writer.acquire().await?.close().await?;
-                Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+                self.writer.begin_with(BEGIN).await?
             }
-            other => Ok(other?),
-        }
+            other => other?,
+        };
+        Ok(Tx { transaction, _turn: turn })
     }
 
-    /// Begins a transaction of steps of the ledger.
-    async fn write_steps(&self) -> Result<Tx, StoreError> {
-        self.write().await
+    async fn turn(&self) -> Result<Turn, StoreError> {
+        tokio::time::timeout(BUSY_TIMEOUT, Arc::clone(&self.turns).lock_owned()).await.map_err(|_| StoreError::Busy)
+    }
+
+    /// The connection for a transaction of steps of the ledger.
+    async fn lend_for_steps(&self) -> Result<(Lent<Sqlite>, Turn), StoreError> {
+        let turn = self.turn().await?;
+        Ok((self.steps.lend().await?, turn))
+    }
+
+    /// Nobody else is told: other processes look by themselves.
+    #[expect(clippy::unused_async, reason = "the other database's is async")]
+    async fn notify(&self, _connection: &mut Connection, _change: Change) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// The time by which leases and approvals end: that of the one machine that has the file.
-    async fn now(&self, _tx: &mut Tx) -> Result<i64, StoreError> {
+    async fn now(&self, _connection: &mut Connection) -> Result<i64, StoreError> {
         Ok(self.clock.now_ms())
     }
 
@@ -148,17 +207,16 @@ impl Rows for Database {
     }
 
     async fn limit_pages(&self, pages: i64) -> Result<(), StoreError> {
-        let sql = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
-        sqlx::query_scalar::<_, i64>(sql).fetch_one(&self.writer).await?;
+        let limit = || sqlx::query_scalar::<_, i64>(AssertSqlSafe(format!("PRAGMA max_page_count = {pages}")));
+        limit().fetch_one(&self.writer).await?;
+        let (mut connection, _turn) = self.lend_for_steps().await?;
+        limit().fetch_one(&mut *connection).await?;
+        self.steps.keep(connection).await;
         Ok(())
     }
 
     async fn begin_copy(&self) -> Result<CopyTransaction, StoreError> {
         Ok(CopyTransaction(Box::new(copy::Tables(self.write().await?))))
-    }
-
-    fn step_writers(&self) -> usize {
-        1
     }
 
     fn effect_limit(&self) -> Option<Duration> {
@@ -170,6 +228,7 @@ impl Rows for Database {
     }
 
     async fn close(&self) {
+        self.steps.close().await;
         self.readers.close().await;
         self.writer.close().await;
     }
@@ -191,6 +250,11 @@ async fn open_writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreE
     let writer = single.min_connections(1).idle_timeout(None).max_lifetime(None).connect_with(options).await?;
     migrations::sqlite().run(&writer).await?;
     Ok(writer)
+}
+
+/// The time of a statement: this machine's, which has the file.
+fn push_now(query: &mut sqlx::QueryBuilder<Sqlite>, now: i64) {
+    query.push_bind(now);
 }
 
 /// SQLite has one writer, so there is nothing to skip.

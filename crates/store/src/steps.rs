@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::error::StoreError;
 use crate::ledger::{Step, Stepped};
@@ -22,12 +21,12 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 type Waiting = (Step, oneshot::Sender<Result<Stepped, StoreError>>);
 
-/// The handle to the tasks that take steps. They end with the last handle.
+/// The handle to the task that takes steps. It ends with the last handle.
 #[derive(Clone)]
 pub(crate) struct Steps(mpsc::Sender<Waiting>);
 
 impl Steps {
-    /// Starts the tasks, on a thread of their own: a transaction is many small waits, and behind the calls that wait for it
+    /// Starts the task, on a thread of its own: a transaction is many small waits, and behind the calls that wait for it
     /// each of them would take as long as all those calls.
     ///
     /// # Errors
@@ -35,47 +34,60 @@ impl Steps {
     pub(crate) fn spawn(rows: Arc<dyn Rows>) -> Result<Self, StoreError> {
         let no_thread = |error: std::io::Error| StoreError::Unavailable { reason: format!("no thread: {error}") };
         let (sender, receiver) = mpsc::channel(WAITING);
-        let receiver = Arc::new(Mutex::new(receiver));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
-        let work = move || {
-            runtime.block_on(async {
-                let mut writers = JoinSet::new();
-                for _ in 0..rows.step_writers() {
-                    writers.spawn(run(Arc::clone(&rows), Arc::clone(&receiver)));
-                }
-                writers.join_all().await;
-            });
-        };
+        let work = move || runtime.block_on(run(rows, receiver));
         std::thread::Builder::new().name("toolcrib-ledger".to_owned()).spawn(work).map_err(no_thread)?;
         Ok(Self(sender))
     }
 
     pub(crate) async fn take(&self, step: Step) -> Result<Stepped, StoreError> {
-        let gone = || StoreError::Unavailable { reason: "the task that writes the ledger ended".to_owned() };
+        self.queue(step).await?.taken().await
+    }
+
+    /// Has a step taken without waiting for it. It waits only while too many others do.
+    pub(crate) async fn queue(&self, step: Step) -> Result<Queued, StoreError> {
         let (answer, waiting) = oneshot::channel();
         self.0.send((step, answer)).await.map_err(|_| gone())?;
-        waiting.await.map_err(|_| gone())?
+        Ok(Queued(waiting))
     }
 }
 
-async fn run(rows: Arc<dyn Rows>, receiver: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
+/// A step that will be taken, awaited or not.
+pub(crate) struct Queued(oneshot::Receiver<Result<Stepped, StoreError>>);
+
+impl Queued {
+    /// It may be dropped and called again until it answered.
+    pub(crate) async fn taken(&mut self) -> Result<Stepped, StoreError> {
+        (&mut self.0).await.map_err(|_| gone())?
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Unavailable { reason: "the task that writes the ledger ended".to_owned() }
+}
+
+async fn run(rows: Arc<dyn Rows>, mut receiver: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::with_capacity(TOGETHER);
-    while receiver.lock().await.recv_many(&mut waiting, TOGETHER).await > 0 {
+    while receiver.recv_many(&mut waiting, TOGETHER).await > 0 {
         let (steps, answers): (Vec<Step>, Vec<_>) = waiting.drain(..).unzip();
         match take(&*rows, &steps).await {
-            Ok(taken) => {
+            Ok(Some(taken)) => {
                 for (answer, stepped) in answers.into_iter().zip(taken) {
                     // Whoever is gone does not need it; what was written stands.
                     let _ = answer.send(Ok(stepped));
                 }
             }
             // One that the database refuses takes no other with it.
-            Err(StoreError::Refused { .. } | StoreError::BadRow { .. } | StoreError::Busy) if steps.len() > 1 => {
+            Ok(None) | Err(StoreError::Refused { .. } | StoreError::BadRow { .. } | StoreError::Busy)
+                if steps.len() > 1 =>
+            {
                 for (answer, step) in answers.into_iter().zip(steps) {
                     let taken = take(&*rows, std::slice::from_ref(&step)).await;
-                    let _ = answer.send(taken.and_then(|mut taken| taken.pop().ok_or_else(missing)));
+                    let single = |taken: Option<Vec<Stepped>>| taken.and_then(|mut taken| taken.pop());
+                    let _ = answer.send(taken.and_then(|taken| single(taken).ok_or_else(missing)));
                 }
             }
+            Ok(None) => answers.into_iter().for_each(|answer| drop(answer.send(Err(missing())))),
             Err(error) => {
                 for answer in answers {
                     let _ = answer.send(Err(error.clone()));
@@ -86,7 +98,7 @@ async fn run(rows: Arc<dyn Rows>, receiver: Arc<Mutex<mpsc::Receiver<Waiting>>>)
 }
 
 /// Takes steps within a bounded time, whatever happens on the way: others wait behind them.
-async fn take(rows: &dyn Rows, steps: &[Step]) -> Result<Vec<Stepped>, StoreError> {
+async fn take(rows: &dyn Rows, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
     let unavailable = |reason: &str| StoreError::Unavailable { reason: reason.to_owned() };
     let taking = AssertUnwindSafe(rows.take_steps(steps)).catch_unwind();
     match tokio::time::timeout(LONGEST, taking).await {

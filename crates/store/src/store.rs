@@ -16,10 +16,11 @@ use crate::clock::{Clock, Randomness};
 use crate::copy::CopyTransaction;
 use crate::error::StoreError;
 use crate::evidence::Evidence;
-use crate::ledger::{Lease, Ledger, NewCall, Proposal, Settlement, Step, Stepped};
+use crate::ledger::{Ledger, Settlement, Step, Stepped};
 use crate::mcp_servers::McpServers;
+use crate::proposal::{Connected, Lease, NewCall, Proposal};
 use crate::revision::Revision;
-use crate::steps::Steps;
+use crate::steps::{Queued, Steps};
 use crate::tokens::Tokens;
 use crate::tools::Tools;
 use crate::traces::Traces;
@@ -101,9 +102,6 @@ pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledge
     /// [`StoreError`] when the database can't be used.
     async fn begin_copy(&self) -> Result<CopyTransaction, StoreError>;
 
-    /// How many transactions of steps are worth having at the same time.
-    fn step_writers(&self) -> usize;
-
     /// How long a transactional call may take, when it holds up all other writes.
     fn effect_limit(&self) -> Option<Duration>;
 
@@ -157,10 +155,16 @@ impl Store {
     /// [`StoreError`] when the database can't be written. Unless it is a refusal, the call may be there all the
     /// same.
     pub async fn propose(&self, call: NewCall) -> Result<Proposal, StoreError> {
-        match self.steps.take(Step::Propose(Box::new(call))).await? {
-            Stepped::Proposed(proposal) => Ok(proposal),
-            Stepped::Moved(_) => Err(mixed_up()),
-        }
+        self.queue_proposal(call, Connected::default()).await?.made().await
+    }
+
+    /// The same without waiting for it, so that the caller may connect meanwhile. When `connected` says so in time, the
+    /// call is written down as sent at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the store is closed.
+    pub async fn queue_proposal(&self, call: NewCall, connected: Connected) -> Result<QueuedProposal, StoreError> {
+        Ok(QueuedProposal(self.steps.queue(Step::Propose { call: Box::new(call), connected }).await?))
     }
 
     /// The barrier: says that the first byte of the request is about to be sent, and has it on the disk when it
@@ -196,6 +200,22 @@ impl Store {
     /// The randomness that ids are made of.
     pub fn randomness(&self) -> &Arc<dyn Randomness> {
         &self.randomness
+    }
+}
+
+/// A proposal that will be written down, awaited or not.
+pub struct QueuedProposal(Queued);
+
+impl QueuedProposal {
+    /// What became of it. It may be dropped and called again until it answered.
+    ///
+    /// # Errors
+    /// As [`Store::propose`].
+    pub async fn made(&mut self) -> Result<Proposal, StoreError> {
+        match self.0.taken().await? {
+            Stepped::Proposed(proposal) => Ok(proposal),
+            Stepped::Moved(_) => Err(mixed_up()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The same POST with and without the ledger, in turn, on the same cores; and parked approvals in bulk.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -104,15 +105,19 @@ async fn calls(name: &str, location: &Location, effort: Effort) -> anyhow::Resul
         }))?;
         executor.registry().put_tool(&tool, Expect::Anything, "bench").await?;
     }
-    let request = |tool: &str| {
-        let body = Bytes::from(json!({ "tool": tool, "arguments": { "query": "red kettle" } }).to_string());
+    // Each call asks for something else, as calls do: the ledger looks for those that ask for the same.
+    let count = Arc::new(AtomicUsize::new(0));
+    let request = |tool: &'static str| {
         let token = token.clone();
+        let count = Arc::clone(&count);
         move || {
+            let query = format!("red kettle {}", count.fetch_add(1, Ordering::Relaxed));
+            let body = Bytes::from(json!({ "tool": tool, "arguments": { "query": query } }).to_string());
             let request = Request::post("/v1/agents/bench/calls")
                 .header("host", "localhost")
                 .header("authorization", format!("Bearer {token}"))
                 .header("content-type", "application/json");
-            Ok(request.body(Full::new(body.clone()))?)
+            Ok(request.body(Full::new(body))?)
         }
     };
     for tool in ["plain", "pooled", "ledgered"] {

@@ -59,7 +59,7 @@ pub(super) fn row_of(row: &Row) -> Result<LedgerRow, StoreError> {
 
 #[async_trait]
 impl Ledger for Database {
-    async fn take_steps(&self, steps: &[Step]) -> Result<Vec<Stepped>, StoreError> {
+    async fn take_steps(&self, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
         self.steps_together(steps).await
     }
 

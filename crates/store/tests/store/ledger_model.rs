@@ -10,7 +10,7 @@ use proptest::test_runner::Config;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use toolcrib_definition::EffectMode;
 use toolcrib_store::{
-    Ask, Decision, Lease, LedgerEvent, LedgerFilter, LedgerState, NewCall, Settlement, Store, Verdict,
+    Ask, Connected, Decision, Lease, LedgerEvent, LedgerFilter, LedgerState, NewCall, Settlement, Store, Verdict,
 };
 
 use crate::databases::{Opened, histories, postgres, sqlite};
@@ -26,7 +26,7 @@ type Key = (u8, u8);
 
 #[derive(Debug, Clone)]
 enum Move {
-    Propose { key: Key, arguments: u8, effect: EffectMode, ask: u8, owner: u8, resend: bool },
+    Propose { key: Key, arguments: u8, effect: EffectMode, ask: u8, owner: u8, resend: bool, connected: bool },
     Send { key: Key, owner: u8, stale: bool },
     Settle { key: Key, owner: u8, stale: bool, state: LedgerState },
     Decide { key: Key, yes: bool },
@@ -73,7 +73,7 @@ impl Oracle {
         }
     }
 
-    fn propose(&mut self, key: Key, call: Call, ask: u8) {
+    fn propose(&mut self, key: Key, call: Call, ask: u8, connected: bool) {
         if self.calls.contains_key(&key) {
             return;
         }
@@ -97,7 +97,10 @@ impl Oracle {
                 ..call
             },
             false if transactional => Call { state: LedgerState::Ready, lease_until: Some(now + LEASE), ..call },
-            false => Call { state: LedgerState::Claimed, epoch: 1, lease_until: Some(now + LEASE), ..call },
+            false => {
+                let (state, sends) = if connected { (LedgerState::Sent, 1) } else { (LedgerState::Claimed, 0) };
+                Call { state, sends, epoch: 1, lease_until: Some(now + LEASE), ..call }
+            }
         };
         self.calls.insert(key, call);
     }
@@ -105,7 +108,7 @@ impl Oracle {
     fn apply(&mut self, step: &Move) {
         let now = self.now;
         match *step {
-            Move::Propose { key, arguments, effect, ask, owner, resend } => {
+            Move::Propose { key, arguments, effect, ask, owner, resend, connected } => {
                 let call = Call {
                     arguments,
                     effect,
@@ -118,7 +121,7 @@ impl Oracle {
                     sends: 0,
                     asked: None,
                 };
-                self.propose(key, call, ask);
+                self.propose(key, call, ask, connected);
             }
             Move::Send { key, owner, stale } => {
                 let fits = |call: &&Call| {
@@ -251,8 +254,10 @@ impl ReferenceStateMachine for Oracle {
         let ends = [LedgerState::Succeeded, LedgerState::Failed, LedgerState::InDoubt, LedgerState::Cancelled];
         let ask = prop_oneof![3 => Just(0_u8), 1 => 1..4_u8];
         prop_oneof![
-            4 => (key(), 0..2_u8, effect, ask, owner(), prop::bool::weighted(0.2)).prop_map(
-                |(key, arguments, effect, ask, owner, resend)| Move::Propose { key, arguments, effect, ask, owner, resend }
+            4 => (key(), 0..2_u8, effect, ask, owner(), prop::bool::weighted(0.2), any::<bool>()).prop_map(
+                |(key, arguments, effect, ask, owner, resend, connected)| {
+                    Move::Propose { key, arguments, effect, ask, owner, resend, connected }
+                }
             ),
             4 => (key(), owner(), stale()).prop_map(|(key, owner, stale)| Move::Send { key, owner, stale }),
             4 => (key(), owner(), stale(), prop::sample::select(ends.to_vec()))
@@ -288,9 +293,11 @@ async fn apply(store: &Store, before: &Oracle, step: &Move) {
         Lease { id: id_of(key), owner: owner_name(owner), epoch }
     };
     match *step {
-        Move::Propose { key, arguments, effect, ask, owner, resend } => {
+        Move::Propose { key, arguments, effect, ask, owner, resend, connected } => {
+            // Every proposal has an id of its own, also one that names a call which is there.
+            let id = if before.calls.contains_key(&key) { id_of((key.0 + 50, key.1)) } else { id_of(key) };
             let call = NewCall {
-                id: id_of(key),
+                id,
                 session: format!("s{}", key.0),
                 call_id: format!("c{}", key.1),
                 agent: "support".into(),
@@ -315,7 +322,11 @@ async fn apply(store: &Store, before: &Oracle, step: &Move) {
                 owner: owner_name(owner),
                 lease_ms: LEASE,
             };
-            store.propose(call).await.unwrap();
+            let stands = Connected::default();
+            if connected {
+                stands.say();
+            }
+            store.queue_proposal(call, stands).await.unwrap().made().await.unwrap();
         }
         Move::Send { key, owner, stale } => {
             store.mark_sent(&lease(key, owner, stale), LEASE).await.unwrap();

@@ -5,6 +5,7 @@
 mod copying;
 mod databases;
 mod ledger_model;
+mod ledger_steps;
 mod rows;
 mod sqlite_file;
 
