@@ -1,7 +1,5 @@
 //! Hashes by which it is known that what runs is what was approved.
 
-use std::fmt::Write as _;
-
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -15,12 +13,8 @@ const CALL_KEY: &str = "{{call.key}}";
 
 /// The SHA-256 of a text, in hexadecimal.
 pub(crate) fn sha256(text: &str) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
-        // A text takes whatever is written to it.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    let digit = |four_bits: u8| char::from_digit(u32::from(four_bits), 16).unwrap_or_default();
+    Sha256::digest(text.as_bytes()).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The key by which an upstream knows a call: the same whenever it is sent, and no other call's.
@@ -103,6 +97,11 @@ impl Secrets for References {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_is_hexadecimal() {
+        assert_eq!(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
 
     #[test]
     fn an_approver_sees_references_and_no_key_of_the_call() {

@@ -10,10 +10,8 @@ use http::Request;
 use http_body_util::Full;
 use serde_json::json;
 use toolcrib_definition::{Definition, EffectMode};
-use toolcrib_egress::{Client, Outbound, Policy, Timings};
-use toolcrib_executor::{
-    BreakerReport, Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedCall, ProtocolDispatch, UpstreamAnswer,
-};
+use toolcrib_egress::{NoBarrier, Policy};
+use toolcrib_executor::{BreakerReport, Dispatch, Dispatched, PreparedCall, ProtocolDispatch};
 use toolcrib_store::{
     ApprovalFilter, ApprovalState, Ask, Decision, Expect, Location, NewCall, OsRandomness, Store, SystemClock,
 };
@@ -44,65 +42,46 @@ pub async fn run(effort: Effort) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A call with a side effect takes a connection of its own, ledger or not. So do the calls it is compared with.
-struct OwnConnections {
-    client: Client,
+/// Sends a call of "plain" just as one of "ledgered", on a connection of its own, and only without a barrier.
+struct WithoutLedger {
+    ledgered: Definition,
     others: ProtocolDispatch,
 }
 
 #[async_trait]
-impl Dispatch for OwnConnections {
+impl Dispatch for WithoutLedger {
     async fn dispatch(&self, call: PreparedCall<'_>) -> Dispatched {
-        if call.definition.name.as_str() != "plain" {
-            return self.others.dispatch(call).await;
+        match call.definition.name.as_str() {
+            "plain" => {
+                self.others.dispatch(PreparedCall { definition: &self.ledgered, barrier: &NoBarrier, ..call }).await
+            }
+            _ => self.others.dispatch(call).await,
         }
-        let sent = async {
-            let target = self.client.policy().check_url(&call.request.url)?;
-            let body = Bytes::from(call.request.body.clone().unwrap_or_default());
-            let mut headers = http::HeaderMap::new();
-            headers.insert("content-type", http::HeaderValue::from_static("application/json"));
-            let outbound = Outbound { method: http::Method::POST, target, headers, body };
-            let connection = self.client.connect(&outbound.target, call.deadline).await?;
-            anyhow::Ok(connection.send(&outbound).await?)
-        };
-        let result = match sent.await {
-            Ok(inbound) => Ok(UpstreamAnswer {
-                status: inbound.status.as_u16(),
-                location: None,
-                content_type: None,
-                body: String::from_utf8_lossy(&inbound.body).into_owned(),
-                cut: None,
-            }),
-            Err(error) => Err(DispatchFailure {
-                kind: FailureKind::NotSent,
-                code: "call.internal",
-                message: error.to_string().into(),
-                reason: None,
-            }),
-        };
-        Dispatched { result, timings: Timings::default(), sends: 1 }
     }
 
     fn policy(&self) -> &Policy {
-        self.client.policy()
+        self.others.policy()
     }
 
     fn breakers(&self) -> Vec<BreakerReport> {
-        Vec::new()
+        self.others.breakers()
     }
 }
 
 /// Calls a second with the ledger against those without: on a connection of their own, and over the pool.
 async fn calls(name: &str, location: &Location, effort: Effort) -> anyhow::Result<()> {
     let upstream = proxy::upstream().await?;
-    let own = |client, others| Arc::new(OwnConnections { client, others }) as Arc<dyn Dispatch>;
-    let (toolcrib, token, executor) = proxy::start_with(location, upstream, own).await?;
-    for (tool, side_effect) in [("plain", false), ("pooled", false), ("ledgered", true)] {
-        let tool = Definition::from_value(&json!({
-            "name": tool, "description": "Post one KiB", "side_effect": side_effect,
+    let tool = |name: &str, side_effect: bool| {
+        Definition::from_value(&json!({
+            "name": name, "description": "Post one KiB", "side_effect": side_effect,
             "parameters": { "type": "object", "properties": { "query": { "type": "string" } }, "required": ["query"] },
             "request": { "method": "POST", "url": format!("http://{upstream}/x"), "body": { "q": "{{query}}" } },
-        }))?;
+        }))
+    };
+    let ledgered = tool("ledgered", true)?;
+    let own = |others| Arc::new(WithoutLedger { ledgered: ledgered.clone(), others }) as Arc<dyn Dispatch>;
+    let (toolcrib, token, executor) = proxy::start_with(location, upstream, own).await?;
+    for tool in [tool("plain", false)?, tool("pooled", false)?, ledgered.clone()] {
         executor.registry().put_tool(&tool, Expect::Anything, "bench").await?;
     }
     // Each call asks for something else, as calls do: the ledger looks for those that ask for the same.

@@ -120,14 +120,14 @@ async fn forward(
 
 /// Toolcrib with one tool that calls the upstream, and a token for it.
 pub async fn start(location: &Location, upstream: SocketAddr) -> anyhow::Result<(SocketAddr, String, Executor)> {
-    start_with(location, upstream, |_, dispatch| Arc::new(dispatch)).await
+    start_with(location, upstream, |dispatch| Arc::new(dispatch)).await
 }
 
 /// The same with another way to make calls.
 pub async fn start_with(
     location: &Location,
     upstream: SocketAddr,
-    dispatch: impl FnOnce(Client, ProtocolDispatch) -> Arc<dyn Dispatch>,
+    dispatch: impl FnOnce(ProtocolDispatch) -> Arc<dyn Dispatch>,
 ) -> anyhow::Result<(SocketAddr, String, Executor)> {
     let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
     let registry = Registry::builder(store).open().await?;
@@ -146,7 +146,7 @@ pub async fn start_with(
     let guard = Guard::new(Arc::new(policy), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
     let client = Client::new(guard, limits, &TrustRoots::default())?;
     let mcp = McpClient::new(client.clone());
-    let http = dispatch(client.clone(), ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
+    let http = dispatch(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
     let state =
         ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default())

@@ -65,26 +65,27 @@ impl Database {
         let mut moves = Vec::new();
         for (place, step) in steps.iter().enumerate() {
             match step {
-                Step::Propose { call, connected } => proposals.push((place, Asking::new(call, connected))),
+                Step::Propose { call, connected } => proposals.push((place, &**call, connected)),
                 Step::Send { lease, lease_ms } => moves.push((place, Moving::to_sent(lease, *lease_ms))),
                 Step::Settle(settlement) => moves.push((place, Moving::to_end(settlement))),
             }
         }
-        // Replicas that bring the same keys wait for each other in one order.
-        proposals.sort_by_key(|(_, asking)| (&asking.call.session, &asking.call.call_id));
         let mut loud = false;
-        for part in proposals.chunks(TOGETHER) {
-            let calls: Vec<Asking> = part.iter().map(|(_, asking)| *asking).collect();
-            for ((place, _), proposal) in part.iter().zip(self.propose(connection, &calls).await?) {
-                loud |= matches!(proposal, Proposal::Awaiting(_));
-                taken[*place] = Some(Stepped::Proposed(proposal));
-            }
-        }
         for part in moves.chunks(TOGETHER) {
             let Some(moved) = all_or_single(make(connection, part, now).await?, part.len()) else { return Ok(None) };
             for (place, moving) in part {
                 loud |= moving.announce;
                 taken[*place] = Some(Stepped::Moved(moved));
+            }
+        }
+        // Replicas that bring the same keys wait for each other in one order.
+        proposals.sort_by_key(|(_, call, _)| (&call.session, &call.call_id));
+        for part in proposals.chunks(TOGETHER) {
+            // Read late: by now most connections stand.
+            let asking: Vec<_> = part.iter().map(|(_, call, connected)| Asking::new(call, connected)).collect();
+            for ((place, ..), proposal) in part.iter().zip(self.propose(connection, &asking).await?) {
+                loud |= matches!(proposal, Proposal::Awaiting(_));
+                taken[*place] = Some(Stepped::Proposed(proposal));
             }
         }
         if loud {
