@@ -60,6 +60,9 @@ type Driver = Sqlite;
 type Row = sqlx::sqlite::SqliteRow;
 type Connection = sqlx::SqliteConnection;
 
+/// Transactions of steps at the same time: one, as there is one writer.
+const LANES: usize = 1;
+
 /// How a transaction begins that writes: with the right to write, which it waits for.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
@@ -217,6 +220,10 @@ impl Rows for Database {
 
     async fn begin_copy(&self) -> Result<CopyTransaction, StoreError> {
         Ok(CopyTransaction(Box::new(copy::Tables(self.write().await?))))
+    }
+
+    fn lanes(&self) -> usize {
+        LANES
     }
 
     fn effect_limit(&self) -> Option<Duration> {

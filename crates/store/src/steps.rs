@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use crate::error::StoreError;
 use crate::ledger::{Step, Stepped};
@@ -21,23 +22,37 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 type Waiting = (Step, oneshot::Sender<Result<Stepped, StoreError>>);
 
-/// The handle to the task that takes steps. It ends with the last handle.
+/// The handle to the tasks that take steps. They end with the last handle.
 #[derive(Clone)]
-pub(crate) struct Steps(mpsc::Sender<Waiting>);
+pub(crate) struct Steps {
+    proposals: mpsc::Sender<Waiting>,
+    moves: mpsc::Sender<Waiting>,
+}
 
 impl Steps {
-    /// Starts the task, on a thread of its own: a transaction is many small waits, and behind the calls that wait for it
+    /// Starts the tasks, on a thread of their own: a transaction is many small waits, and behind the calls that wait for it
     /// each of them would take as long as all those calls.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the machine gives no thread.
     pub(crate) fn spawn(rows: Arc<dyn Rows>) -> Result<Self, StoreError> {
         let no_thread = |error: std::io::Error| StoreError::Unavailable { reason: format!("no thread: {error}") };
-        let (sender, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
-        let work = move || runtime.block_on(run(rows, receiver));
+        let mut lanes = JoinSet::new();
+        let mut lane = || {
+            let (sender, receiver) = mpsc::channel(WAITING);
+            lanes.spawn_on(run(Arc::clone(&rows), receiver), runtime.handle());
+            sender
+        };
+        let proposals = lane();
+        let moves = if rows.lanes() == 1 { proposals.clone() } else { lane() };
+        let work = move || {
+            // The database goes with the last lane, while there is a runtime to close it.
+            drop(rows);
+            runtime.block_on(lanes.join_all());
+        };
         std::thread::Builder::new().name("toolcrib-ledger".to_owned()).spawn(work).map_err(no_thread)?;
-        Ok(Self(sender))
+        Ok(Self { proposals, moves })
     }
 
     pub(crate) async fn take(&self, step: Step) -> Result<Stepped, StoreError> {
@@ -47,7 +62,8 @@ impl Steps {
     /// Has a step taken without waiting for it. It waits only while too many others do.
     pub(crate) async fn queue(&self, step: Step) -> Result<Queued, StoreError> {
         let (answer, waiting) = oneshot::channel();
-        self.0.send((step, answer)).await.map_err(|_| gone())?;
+        let lane = if matches!(step, Step::Propose { .. }) { &self.proposals } else { &self.moves };
+        lane.send((step, answer)).await.map_err(|_| gone())?;
         Ok(Queued(waiting))
     }
 }

@@ -102,6 +102,10 @@ pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledge
     /// [`StoreError`] when the database can't be used.
     async fn begin_copy(&self) -> Result<CopyTransaction, StoreError>;
 
+    /// How many transactions of steps are worth having at the same time: with two, proposals are in one and moves in the
+    /// other.
+    fn lanes(&self) -> usize;
+
     /// How long a transactional call may take, when it holds up all other writes.
     fn effect_limit(&self) -> Option<Duration>;
 

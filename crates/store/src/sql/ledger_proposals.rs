@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::{Connection as _, QueryBuilder, Row as _};
 
 use super::ledger::{LEDGER_COLUMNS, row_of};
-use super::{Connection, Database, Driver, push_now};
+use super::{BEGIN, Connection, Database, Driver, push_now};
 use crate::approvals::{Approval, ApprovalKind, ApprovalState};
+use crate::changes::Change;
 use crate::error::StoreError;
 use crate::ledger::{LedgerRow, LedgerState};
 use crate::proposal::{Ask, Connected, Lease, NewCall, Proposal};
@@ -43,40 +44,81 @@ impl<'a> Asking<'a> {
 }
 
 impl Database {
+    /// Writes calls down that ask nobody unless they repeat another, in one statement, and says what became of each. None when
+    /// others are among them; then none is written.
+    pub(super) async fn propose_unasked(
+        &self,
+        connection: &mut Connection,
+        calls: &[Asking<'_>],
+    ) -> Result<Option<Vec<Proposal>>, StoreError> {
+        if calls.iter().any(|asking| asking.call.ask != Ask::IfRepeated) {
+            return Ok(None);
+        }
+        let unasked = vec![None; calls.len()];
+        if insert(connection, calls, &unasked, self.clock.now_ms(), NOT_REPEATED).await? == calls.len() as u64 {
+            return Ok(Some(calls.iter().map(Asking::ours).collect()));
+        }
+        // Those that it left out are seen to one by one; the others are there.
+        let rest = async {
+            let there = present(connection, calls).await?;
+            let left_out = |asking: &&Asking<'_>| !there.contains(&asking.call.id);
+            let careful: Vec<Asking<'_>> = calls.iter().filter(left_out).copied().collect();
+            let mut tx = connection.begin_with(BEGIN).await?;
+            let made = self.propose_carefully(&mut tx, &careful).await?;
+            self.notify(&mut tx, Change::Settled).await?;
+            tx.commit().await?;
+            Ok(made)
+        };
+        // Some are written by now, so none of these steps is taken again.
+        let again = |error: StoreError| StoreError::Unavailable { reason: error.to_string() };
+        let mut made = rest.await.map_err(again)?;
+        Ok(Some(calls.iter().map(|asking| made.remove(&asking.call.id).unwrap_or_else(|| asking.ours())).collect()))
+    }
+
     /// Writes calls down, and says what became of each.
     pub(super) async fn propose(
         &self,
         connection: &mut Connection,
         calls: &[Asking<'_>],
     ) -> Result<Vec<Proposal>, StoreError> {
-        let now = self.clock.now_ms();
         // Almost always nobody is asked and nothing is repeated; then one statement does it, and its number of rows says so.
         let (plain, mut careful): (Vec<Asking<'_>>, Vec<Asking<'_>>) =
             calls.iter().partition(|asking| asking.call.ask == Ask::IfRepeated);
         let unasked = vec![None; plain.len()];
+        let now = self.clock.now_ms();
         if !plain.is_empty() && insert(connection, &plain, &unasked, now, NOT_REPEATED).await? < plain.len() as u64 {
             let there = present(connection, &plain).await?;
             careful.extend(plain.iter().filter(|asking| !there.contains(&asking.call.id)));
         }
+        let mut made = self.propose_carefully(connection, &careful).await?;
+        Ok(calls.iter().map(|asking| made.remove(&asking.call.id).unwrap_or_else(|| asking.ours())).collect())
+    }
+
+    /// The same with a look at each, in a transaction that the caller commits.
+    async fn propose_carefully(
+        &self,
+        connection: &mut Connection,
+        careful: &[Asking<'_>],
+    ) -> Result<HashMap<String, Proposal>, StoreError> {
+        let now = self.clock.now_ms();
         let mut made = HashMap::with_capacity(careful.len());
-        if !careful.is_empty() {
-            let asked = whom_to_ask(connection, &careful).await?;
-            insert(connection, &careful, &asked, now, "TRUE").await?;
-            let there = present(connection, &careful).await?;
-            let asked_at = self.now(connection).await?;
-            for (asking, asked) in careful.iter().zip(asked) {
-                let call = asking.call;
-                let proposal = match asked {
-                    _ if !there.contains(&call.id) => Proposal::Known(Box::new(existing(connection, call).await?)),
-                    Some((kind, why)) => {
-                        Proposal::Awaiting(Box::new(ask(connection, call, kind, why, asked_at).await?))
-                    }
-                    None => asking.ours(),
-                };
-                made.insert(call.id.as_str(), proposal);
-            }
+        if careful.is_empty() {
+            return Ok(made);
         }
-        Ok(calls.iter().map(|asking| made.remove(asking.call.id.as_str()).unwrap_or_else(|| asking.ours())).collect())
+        let asked = whom_to_ask(connection, careful).await?;
+        insert(connection, careful, &asked, now, "TRUE").await?;
+        let there = present(connection, careful).await?;
+        let asked_at = self.now(connection).await?;
+        for (asking, asked) in careful.iter().zip(asked) {
+            let call = asking.call;
+            let proposal = match asked {
+                _ if !there.contains(&call.id) => Proposal::Known(Box::new(existing(connection, call).await?)),
+                Some((kind, why)) => Proposal::Awaiting(Box::new(ask(connection, call, kind, why, asked_at).await?)),
+                None => asking.ours(),
+            };
+            made.insert(call.id.clone(), proposal);
+        }
+        Ok(made)
     }
 }
 

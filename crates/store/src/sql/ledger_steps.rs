@@ -1,17 +1,18 @@
 //! Steps of many calls in one transaction, many rows a statement.
 //!
-//! Each statement says how many rows it took, not which: that answer costs a message a row. Almost always it took all; when
-//! it did not, the steps are taken one at a time, and then the number says it.
+//! Each statement says how many rows it took, not which: on SQLite that answer costs a message a row. Almost always it took
+//! all; when it did not, the steps are taken one at a time, and then the number says it.
+
+use std::collections::HashSet;
 
 use sqlx::{Connection as _, QueryBuilder};
 
 use super::ledger_proposals::Asking;
-use super::{BEGIN, Connection, Database, Driver, push_now};
+use super::{BEGIN, Connection, Database, Driver, LANES, push_now};
 use crate::changes::Change;
 use crate::error::StoreError;
 use crate::ledger::{LedgerState, Settlement, Step, Stepped};
-use crate::lent::Lent;
-use crate::proposal::{Lease, Proposal};
+use crate::proposal::{Connected, Lease, NewCall, Proposal};
 use crate::text::storable;
 
 /// Rows of one statement. Each number of rows is a prepared statement of its own, which the connections keep.
@@ -20,56 +21,72 @@ const TOGETHER: usize = 32;
 impl Database {
     /// None when not all of several steps could be taken; then none was.
     pub(super) async fn steps_together(&self, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
-        let (connection, _turn) = self.lend_for_steps().await?;
-        let kept = connection.is_kept();
-        let taken = match self.transaction(connection, steps).await {
-            // Nothing happened yet, so what died while it was kept costs nobody a step.
-            Err(StoreError::Unavailable { .. }) if kept => {
-                self.transaction(self.steps.lend_new().await?, steps).await??
-            }
-            taken => taken??,
+        let (mut connection, _turn) = self.lend_for_steps().await?;
+        let taken = match LANES {
+            1 => self.take_in_transaction(&mut connection, steps).await?,
+            _ => match self.take_in_statement(&mut connection, steps).await? {
+                Some(taken) => Some(taken),
+                None => self.take_in_transaction(&mut connection, steps).await?,
+            },
         };
+        self.steps.keep(connection).await;
         if taken.is_some() && steps.iter().any(|step| matches!(step, Step::Settle(_))) {
             self.changes.tell(Change::Settled);
         }
         Ok(taken)
     }
 
-    /// The outer error is that of the beginning.
-    async fn transaction(
+    async fn take_in_transaction(
         &self,
-        mut connection: Lent<Driver>,
+        connection: &mut Connection,
         steps: &[Step],
-    ) -> Result<Result<Option<Vec<Stepped>>, StoreError>, StoreError> {
+    ) -> Result<Option<Vec<Stepped>>, StoreError> {
         let mut tx = connection.begin_with(BEGIN).await?;
-        let taken = async {
-            let taken = self.take_on(&mut tx, steps).await?;
-            match taken {
-                Some(_) => tx.commit().await?,
-                None => tx.rollback().await?,
-            }
-            Ok(taken)
-        };
-        let taken = taken.await;
-        if taken.is_ok() {
-            self.steps.keep(connection).await;
+        let taken = self.take_on(&mut tx, steps).await?;
+        match taken {
+            Some(_) => tx.commit().await?,
+            None => tx.rollback().await?,
         }
         Ok(taken)
+    }
+
+    /// Takes steps that one statement can take, which is a transaction by itself: two round trips less. None when they are
+    /// of both kinds, or ask for more than that; then none was taken.
+    async fn take_in_statement(
+        &self,
+        connection: &mut Connection,
+        steps: &[Step],
+    ) -> Result<Option<Vec<Stepped>>, StoreError> {
+        if steps.len() > TOGETHER {
+            return Ok(None);
+        }
+        let (proposals, moves) = sorted(steps);
+        if moves.is_empty() {
+            let asking: Vec<_> = proposals.iter().map(|(_, call, connected)| Asking::new(call, connected)).collect();
+            let Some(made) = self.propose_unasked(connection, &asking).await? else { return Ok(None) };
+            let mut taken = vec![Stepped::Moved(false); steps.len()];
+            for ((place, ..), proposal) in proposals.into_iter().zip(made) {
+                taken[place] = Stepped::Proposed(proposal);
+            }
+            return Ok(Some(taken));
+        }
+        let ids: HashSet<&str> = moves.iter().map(|(_, moving)| moving.lease.id.as_str()).collect();
+        let loud = moves.iter().any(|(_, moving)| moving.announce);
+        if !proposals.is_empty() || loud || ids.len() < moves.len() {
+            return Ok(None);
+        }
+        let mut query = query_of(&moves, self.clock.now_ms());
+        query.push(" RETURNING ledger.id");
+        let moved: Vec<String> = query.build_query_scalar().fetch_all(connection).await?;
+        let moved: HashSet<String> = moved.into_iter().collect();
+        Ok(Some(moves.iter().map(|(_, moving)| Stepped::Moved(moved.contains(&moving.lease.id))).collect()))
     }
 
     async fn take_on(&self, connection: &mut Connection, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
         // The clock of this machine, for databases that have none of their own.
         let now = self.clock.now_ms();
         let mut taken: Vec<Option<Stepped>> = vec![None; steps.len()];
-        let mut proposals = Vec::new();
-        let mut moves = Vec::new();
-        for (place, step) in steps.iter().enumerate() {
-            match step {
-                Step::Propose { call, connected } => proposals.push((place, &**call, connected)),
-                Step::Send { lease, lease_ms } => moves.push((place, Moving::to_sent(lease, *lease_ms))),
-                Step::Settle(settlement) => moves.push((place, Moving::to_end(settlement))),
-            }
-        }
+        let (proposals, moves) = sorted(steps);
         let mut loud = false;
         for part in moves.chunks(TOGETHER) {
             let Some(moved) = all_or_single(make(connection, part, now).await?, part.len()) else { return Ok(None) };
@@ -78,8 +95,6 @@ impl Database {
                 taken[*place] = Some(Stepped::Moved(moved));
             }
         }
-        // Replicas that bring the same keys wait for each other in one order.
-        proposals.sort_by_key(|(_, call, _)| (&call.session, &call.call_id));
         for part in proposals.chunks(TOGETHER) {
             // Read late: by now most connections stand.
             let asking: Vec<_> = part.iter().map(|(_, call, connected)| Asking::new(call, connected)).collect();
@@ -93,6 +108,25 @@ impl Database {
         }
         Ok(Some(taken.into_iter().map(|taken| taken.unwrap_or(Stepped::Moved(false))).collect()))
     }
+}
+
+type Proposals<'a> = Vec<(usize, &'a NewCall, &'a Connected)>;
+type Moves<'a> = Vec<(usize, Moving<'a>)>;
+
+/// The steps by their kind, each with its place.
+fn sorted(steps: &[Step]) -> (Proposals<'_>, Moves<'_>) {
+    let mut proposals = Vec::new();
+    let mut moves = Vec::new();
+    for (place, step) in steps.iter().enumerate() {
+        match step {
+            Step::Propose { call, connected } => proposals.push((place, &**call, connected)),
+            Step::Send { lease, lease_ms } => moves.push((place, Moving::to_sent(lease, *lease_ms))),
+            Step::Settle(settlement) => moves.push((place, Moving::to_end(settlement))),
+        }
+    }
+    // Replicas that bring the same keys wait for each other in one order.
+    proposals.sort_by_key(|(_, call, _)| (&call.session, &call.call_id));
+    (proposals, moves)
 }
 
 /// Whether the rows were moved, when their number says so.
@@ -131,10 +165,15 @@ impl<'a> Moving<'a> {
     }
 }
 
-/// Makes moves, and tells how many were possible: the first only while the lease holds, the ends also for whoever had it
+/// Makes moves, and tells how many were possible.
+async fn make(connection: &mut Connection, moves: &[(usize, Moving<'_>)], now: i64) -> Result<u64, StoreError> {
+    Ok(query_of(moves, now).build().execute(connection).await?.rows_affected())
+}
+
+/// The moves that are possible: the first only while the lease holds, the ends also for whoever had it
 /// last when nobody took it since, for a late answer is an answer. What was sent before, by this owner or another, is not
 /// called failed because a later try did not get through.
-async fn make(connection: &mut Connection, moves: &[(usize, Moving<'_>)], now: i64) -> Result<u64, StoreError> {
+fn query_of(moves: &[(usize, Moving<'_>)], now: i64) -> QueryBuilder<Driver> {
     let mut query = QueryBuilder::<Driver>::new(
         "UPDATE ledger SET state = CASE WHEN ledger.effect = 'at_most_once' AND v.column4 IN ('failed', 'cancelled') \
          AND ledger.sends > CASE ledger.state WHEN 'sent' THEN 1 WHEN 'in_doubt' THEN 1 ELSE 0 END \
@@ -171,5 +210,5 @@ async fn make(connection: &mut Connection, moves: &[(usize, Moving<'_>)], now: i
          OR (ledger.state = 'ready' AND (v.column4 IN ('failed', 'cancelled') \
          OR (ledger.sends > 0 AND v.column4 = 'succeeded'))))",
     );
-    Ok(query.build().execute(connection).await?.rows_affected())
+    query
 }
