@@ -84,7 +84,6 @@ pub(crate) struct Claim {
 
 /// A proposal under way. The connection is made meanwhile, and when it stands first, the call is written down as sent.
 struct Queued {
-    since: Instant,
     connected: Connected,
     waiting: tokio::sync::Mutex<Option<QueuedProposal>>,
     /// What came instead of the claim.
@@ -118,8 +117,10 @@ impl Claim {
         let (since, connected) = (Instant::now(), Connected::default());
         let lease = Lease { id: call.id.clone(), owner: call.owner.clone(), epoch: 1 };
         let waiting = store.queue_proposal(call, connected.clone()).await?;
+        // From now on it is prolonged, as long as it may take to connect.
+        claims.set(&lease, since + length);
         let waiting = tokio::sync::Mutex::new(Some(waiting));
-        let queued = Some(Queued { since, connected, waiting, instead: OnceLock::new() });
+        let queued = Some(Queued { connected, waiting, instead: OnceLock::new() });
         Ok(Self { store, claims, lease, length, crossed: AtomicBool::new(false), announce: false, queued })
     }
 
@@ -132,11 +133,9 @@ impl Claim {
             *waiting = None;
             match made {
                 Ok(Proposal::Claimed(_)) => {
-                    self.claims.set(&self.lease, queued.since + self.length);
                     failpoint!("ledger::proposed");
                 }
                 Ok(Proposal::Sent(_)) => {
-                    self.claims.set(&self.lease, queued.since + self.length);
                     self.crossed.store(true, Ordering::SeqCst);
                     failpoint!("ledger::sent");
                 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
@@ -70,6 +71,30 @@ async fn the_same_call_id_is_the_same_call() {
         (&batch["outcomes"][0]["code"], &batch["outcomes"][1]["status"]),
         (&json!("call.conflict"), &json!("ok"))
     );
+}
+
+#[tokio::test]
+async fn a_call_keeps_its_lease_while_it_connects() {
+    // Takes connections, and says nothing of TLS until it hangs up, after twice the length of a lease.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(2_000)).await;
+                drop(stream);
+            });
+        }
+    });
+    let app = App::new().await;
+    app.agent("a", json!({})).await;
+    app.tool(refund(&base)).await;
+    let outcome = call(&app, "a", "c1", 5).await.json();
+    assert_eq!(outcome["status"], "error", "{outcome}");
+    let row = app.get(&format!("/v1/calls/{}", outcome["ledger_id"].as_str().unwrap())).await.json();
+    let moves: Vec<_> = row["events"].as_array().unwrap().iter().map(|e| (&e["to"], &e["epoch"])).collect();
+    assert_eq!(moves, [(&json!("claimed"), &json!(1)), (&json!("failed"), &json!(1))], "nobody took it over");
 }
 
 #[tokio::test]
