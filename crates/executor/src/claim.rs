@@ -146,6 +146,13 @@ impl Claim {
         queued.instead.get().is_none()
     }
 
+    /// Waits until it is known that the call is not ours to run, which is for ever when it is.
+    pub(crate) async fn lost(&self) {
+        if self.made().await {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// What came instead of the claim, when it is not ours.
     pub(crate) fn instead(mut self) -> Result<Proposal, StoreError> {
         let unknown = StoreError::Unavailable { reason: "what became of the proposal is not known".to_owned() };
@@ -221,12 +228,18 @@ pub(crate) async fn take_back(store: Store, lease: Lease, outcome: String) {
     let mut pause = Duration::from_millis(20);
     loop {
         let reason = "its proposal failed";
-        let state = LedgerState::Cancelled;
-        let reason_kept = Some(reason.to_owned());
-        let settlement =
-            Settlement { lease: lease.clone(), state, outcome: outcome.clone(), reason: reason_kept, announce: false };
+        let settlement = |state| Settlement {
+            lease: lease.clone(),
+            state,
+            outcome: outcome.clone(),
+            reason: Some(reason.to_owned()),
+            announce: false,
+        };
         let taken = async {
-            store.settle(settlement).await?;
+            // It may be written down as sent, and was not.
+            if !store.settle(settlement(LedgerState::Cancelled)).await? {
+                store.settle(settlement(LedgerState::Failed)).await?;
+            }
             store.cancel_call(&lease.id, &lease.owner, Some(reason)).await
         };
         match taken.await {
@@ -241,7 +254,7 @@ pub(crate) async fn take_back(store: Store, lease: Lease, outcome: String) {
 
 #[async_trait]
 impl Barrier for Claim {
-    /// The last moment at which the call is known to be unsent.
+    /// Lets the first byte go once the row says `sent`, in the one way or the other.
     async fn cross(&self) -> Result<(), Withheld> {
         if let Some(queued) = &self.queued {
             failpoint::connects_late!(self.made().await);
@@ -249,7 +262,7 @@ impl Barrier for Claim {
         }
         failpoint!("ledger::claimed");
         if !self.made().await {
-            return Err(Withheld("the call is there already, or waits for a person".to_owned()));
+            return Err(Withheld("the call is another's, waits for a person, or could not be written down".to_owned()));
         }
         if !self.crossed.load(Ordering::SeqCst) {
             let since = Instant::now();

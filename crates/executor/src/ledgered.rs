@@ -166,17 +166,23 @@ impl Pipeline {
         claim: Claim,
         begun: &mut Begun,
     ) -> Ended {
-        let Performed { ended, state } = match entry.as_code() {
+        let performed = match entry.as_code() {
             Some(tool) if tool.effect() == EffectMode::Transactional => {
-                self.transactional(tool, arguments, &claim, begun).await
+                Some(self.transactional(tool, arguments, &claim, begun).await)
             }
-            _ => self.perform(entry, arguments, Some(&claim), begun).await,
+            _ => tokio::select! {
+                biased;
+                performed = self.perform(entry, arguments, Some(&claim), begun) => Some(performed),
+                // A repetition need not wait for the upstream.
+                () = claim.lost() => None,
+            },
         };
-        if !claim.made().await {
+        let performed = if claim.made().await { performed } else { None };
+        let Some(Performed { ended, state }) = performed else {
             // Nothing was sent, and what the call came to is another's word.
             let arguments_hash = sha256(&canonical(&Value::Object(arguments.clone())));
             return self.not_ours(claim.instead(), &arguments_hash, begun).await;
-        }
+        };
         failpoint!("ledger::answered");
         let ended = Ended { ledger_id: Some(claim.id().to_owned()), ..ended };
         let ended = match state {

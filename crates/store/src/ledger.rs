@@ -276,6 +276,9 @@ pub enum Stepped {
     Moved(bool),
 }
 
+/// What became of each of some steps.
+pub type Taken = Vec<Result<Stepped, StoreError>>;
+
 /// Calls with side effects.
 #[async_trait]
 pub trait Ledger: Send + Sync {
@@ -285,7 +288,7 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the database can't be written. Unless it is a refusal, nobody knows whether the
     /// steps were taken.
-    async fn take_steps(&self, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError>;
+    async fn take_steps(&self, steps: &[Step]) -> Result<Option<Taken>, StoreError>;
 
     /// Begins the transaction of a transactional call: its effects and its end in the ledger commit together.
     /// None when the call may not run, or runs already.

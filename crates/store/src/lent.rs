@@ -10,25 +10,28 @@ use tokio::sync::Mutex;
 /// How long a connection may be idle before it is asked whether it lives.
 const TRUSTED: Duration = Duration::from_millis(100);
 
+/// Connections, each with the moment since when it is idle.
+type Idle<DB> = Vec<(<DB as Database>::Connection, Instant)>;
+
 /// Where they come from. A pool asks a connection whether it lives when it is lent, and again when it is given back: as many
 /// round trips as a whole step. One that is used without a pause is better kept.
 pub(crate) enum Lender<DB: Database> {
-    /// They are kept from one transaction to the next, and made anew when one failed.
-    Kept { options: Box<<DB::Connection as Connection>::Options>, idle: Mutex<Vec<(DB::Connection, Instant)>> },
+    /// They are kept from one transaction to the next, and made anew when one failed. None when it is closed.
+    Kept { options: Box<<DB::Connection as Connection>::Options>, idle: Mutex<Option<Idle<DB>>> },
     /// A pool's, for a database that has but one connection.
     Pool(Pool<DB>),
 }
 
 impl<DB: Database> Lender<DB> {
     pub(crate) fn keeping(options: <DB::Connection as Connection>::Options) -> Self {
-        Self::Kept { options: Box::new(options), idle: Mutex::default() }
+        Self::Kept { options: Box::new(options), idle: Mutex::new(Some(Vec::new())) }
     }
 
     /// Lends one for a transaction.
     pub(crate) async fn lend(&self) -> Result<Lent<DB>, sqlx::Error> {
         match self {
             Self::Kept { options, idle } => {
-                let kept = idle.lock().await.pop();
+                let kept = idle.lock().await.as_mut().ok_or(sqlx::Error::PoolClosed)?.pop();
                 if let Some((mut connection, since)) = kept
                     && (since.elapsed() < TRUSTED || connection.ping().await.is_ok())
                 {
@@ -43,14 +46,17 @@ impl<DB: Database> Lender<DB> {
     /// Takes one back whose transaction ended well. Without this it is closed.
     pub(crate) async fn keep(&self, lent: Lent<DB>) {
         if let (Self::Kept { idle, .. }, Lent::Kept(connection)) = (self, lent) {
-            idle.lock().await.push((connection, Instant::now()));
+            match idle.lock().await.as_mut() {
+                Some(idle) => idle.push((connection, Instant::now())),
+                None => drop(connection.close().await),
+            }
         }
     }
 
-    /// Closes those that are kept.
+    /// Closes those that are kept, and lends none any more.
     pub(crate) async fn close(&self) {
         if let Self::Kept { idle, .. } = self {
-            for (connection, _) in idle.lock().await.drain(..) {
+            for (connection, _) in idle.lock().await.take().into_iter().flatten() {
                 // It is gone in any case.
                 let _ = connection.close().await;
             }

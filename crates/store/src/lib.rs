@@ -57,7 +57,8 @@ pub use effect::{EffectTransaction, SqlRow, SqlValue};
 pub use error::{STORE_CODES, StoreError};
 pub use evidence::{Evidence, MAX_EVIDENCE};
 pub use ledger::{
-    Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, Overdue, Settlement, Step, Stepped, Verdict,
+    Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, Overdue, Settlement, Step, Stepped, Taken,
+    Verdict,
 };
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use proposal::{Ask, Connected, Lease, NewCall, Proposal};

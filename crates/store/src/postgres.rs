@@ -100,7 +100,8 @@ impl Database {
             .connect_with(options.clone())
             .await?;
         migrations::postgres().run(&pool).await?;
-        let steps = Lender::keeping(options.clone());
+        // Shorter than a step is waited for: what is given up is not written later.
+        let steps = Lender::keeping(options.clone().options([("statement_timeout", "8000")]));
         let changes = Changes::default();
         let listening = tokio::spawn(listen(options, changes.clone()));
         Ok(Self { pool, steps, clock, randomness, changes, listening })

@@ -9,11 +9,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::error::StoreError;
-use crate::ledger::{Step, Stepped};
+use crate::ledger::{Step, Stepped, Taken};
 use crate::store::Rows;
 
-/// Steps that share a transaction at the most.
-const TOGETHER: usize = 64;
+/// Steps that share a transaction at the most. Each number of rows of a statement is a prepared statement of its own, which
+/// the connections keep.
+const TOGETHER: usize = 32;
 /// Steps that may wait; then whoever brings one waits too.
 const WAITING: usize = 1_024;
 
@@ -90,7 +91,7 @@ async fn run(rows: Arc<dyn Rows>, mut receiver: mpsc::Receiver<Waiting>) {
             Ok(Some(taken)) => {
                 for (answer, stepped) in answers.into_iter().zip(taken) {
                     // Whoever is gone does not need it; what was written stands.
-                    let _ = answer.send(Ok(stepped));
+                    let _ = answer.send(stepped);
                 }
             }
             // One that the database refuses takes no other with it.
@@ -99,8 +100,8 @@ async fn run(rows: Arc<dyn Rows>, mut receiver: mpsc::Receiver<Waiting>) {
             {
                 for (answer, step) in answers.into_iter().zip(steps) {
                     let taken = take(&*rows, std::slice::from_ref(&step)).await;
-                    let single = |taken: Option<Vec<Stepped>>| taken.and_then(|mut taken| taken.pop());
-                    let _ = answer.send(taken.and_then(|taken| single(taken).ok_or_else(missing)));
+                    let single = |taken: Option<Taken>| taken.and_then(|mut taken| taken.pop());
+                    let _ = answer.send(taken.and_then(|taken| single(taken).unwrap_or_else(|| Err(missing()))));
                 }
             }
             Ok(None) => answers.into_iter().for_each(|answer| drop(answer.send(Err(missing())))),
@@ -114,7 +115,7 @@ async fn run(rows: Arc<dyn Rows>, mut receiver: mpsc::Receiver<Waiting>) {
 }
 
 /// Takes steps within a bounded time, whatever happens on the way: others wait behind them.
-async fn take(rows: &dyn Rows, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
+async fn take(rows: &dyn Rows, steps: &[Step]) -> Result<Option<Taken>, StoreError> {
     let unavailable = |reason: &str| StoreError::Unavailable { reason: reason.to_owned() };
     let taking = AssertUnwindSafe(rows.take_steps(steps)).catch_unwind();
     match tokio::time::timeout(LONGEST, taking).await {

@@ -98,6 +98,21 @@ async fn a_call_keeps_its_lease_while_it_connects() {
 }
 
 #[tokio::test]
+async fn a_repetition_does_not_wait_for_the_upstream() {
+    let (base, count) = counting(&[200]).await;
+    let app = App::new().await;
+    app.agent("a", json!({})).await;
+    app.tool(refund(&base)).await;
+    assert_eq!(call(&app, "a", "c1", 5).await.json()["status"], "ok");
+    // From now on nobody there answers.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    app.tool(refund(&format!("https://{}", silent.local_addr().unwrap()))).await;
+    let again = tokio::time::timeout(Duration::from_secs(5), call(&app, "a", "c1", 5)).await;
+    assert_eq!(again.expect("an answer before the connection gives up").json()["result"], 1);
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn concurrent_repetitions_are_performed_once() {
     let (base, count) = counting(&[200]).await;
     let app = Arc::new(App::new().await);

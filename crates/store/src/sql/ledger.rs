@@ -9,9 +9,7 @@ use super::{Database, Driver, Row, SKIP_LOCKED, Tx};
 use crate::changes::Change;
 use crate::effect::EffectTransaction;
 use crate::error::StoreError;
-use crate::ledger::{
-    Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, Overdue, Step, Stepped, Verdict,
-};
+use crate::ledger::{Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, Overdue, Step, Taken, Verdict};
 use crate::revision::Page;
 use crate::text::storable;
 
@@ -59,7 +57,7 @@ pub(super) fn row_of(row: &Row) -> Result<LedgerRow, StoreError> {
 
 #[async_trait]
 impl Ledger for Database {
-    async fn take_steps(&self, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
+    async fn take_steps(&self, steps: &[Step]) -> Result<Option<Taken>, StoreError> {
         self.steps_together(steps).await
     }
 

@@ -50,29 +50,32 @@ impl Database {
         &self,
         connection: &mut Connection,
         calls: &[Asking<'_>],
-    ) -> Result<Option<Vec<Proposal>>, StoreError> {
+    ) -> Result<Option<Vec<Result<Proposal, StoreError>>>, StoreError> {
         if calls.iter().any(|asking| asking.call.ask != Ask::IfRepeated) {
             return Ok(None);
         }
         let unasked = vec![None; calls.len()];
-        if insert(connection, calls, &unasked, self.clock.now_ms(), NOT_REPEATED).await? == calls.len() as u64 {
-            return Ok(Some(calls.iter().map(Asking::ours).collect()));
+        let mut query = insertion(calls, &unasked, self.clock.now_ms(), NOT_REPEATED);
+        query.push(" RETURNING id");
+        let written: Vec<String> = query.build_query_scalar().fetch_all(&mut *connection).await?;
+        let written: HashSet<String> = written.into_iter().collect();
+        let mut made = Vec::with_capacity(calls.len());
+        for asking in calls {
+            // Those that it left out are seen to one by one, and none takes another with it.
+            made.push(match written.contains(&asking.call.id) {
+                true => Ok(asking.ours()),
+                false => self.propose_single(connection, *asking).await,
+            });
         }
-        // Those that it left out are seen to one by one; the others are there.
-        let rest = async {
-            let there = present(connection, calls).await?;
-            let left_out = |asking: &&Asking<'_>| !there.contains(&asking.call.id);
-            let careful: Vec<Asking<'_>> = calls.iter().filter(left_out).copied().collect();
-            let mut tx = connection.begin_with(BEGIN).await?;
-            let made = self.propose_carefully(&mut tx, &careful).await?;
-            self.notify(&mut tx, Change::Settled).await?;
-            tx.commit().await?;
-            Ok(made)
-        };
-        // Some are written by now, so none of these steps is taken again.
-        let again = |error: StoreError| StoreError::Unavailable { reason: error.to_string() };
-        let mut made = rest.await.map_err(again)?;
-        Ok(Some(calls.iter().map(|asking| made.remove(&asking.call.id).unwrap_or_else(|| asking.ours())).collect()))
+        Ok(Some(made))
+    }
+
+    async fn propose_single(&self, connection: &mut Connection, asking: Asking<'_>) -> Result<Proposal, StoreError> {
+        let mut tx = connection.begin_with(BEGIN).await?;
+        let mut made = self.propose_carefully(&mut tx, &[asking]).await?;
+        self.notify(&mut tx, Change::Settled).await?;
+        tx.commit().await?;
+        Ok(made.remove(&asking.call.id).unwrap_or_else(|| asking.ours()))
     }
 
     /// Writes calls down, and says what became of each.
@@ -89,6 +92,7 @@ impl Database {
         if !plain.is_empty() && insert(connection, &plain, &unasked, now, NOT_REPEATED).await? < plain.len() as u64 {
             let there = present(connection, &plain).await?;
             careful.extend(plain.iter().filter(|asking| !there.contains(&asking.call.id)));
+            careful.sort_by_key(|asking| (&asking.call.session, &asking.call.call_id));
         }
         let mut made = self.propose_carefully(connection, &careful).await?;
         Ok(calls.iter().map(|asking| made.remove(&asking.call.id).unwrap_or_else(|| asking.ours())).collect())
@@ -188,6 +192,10 @@ async fn insert(
     now: i64,
     condition: &'static str,
 ) -> Result<u64, StoreError> {
+    Ok(insertion(calls, asked, now, condition).build().execute(connection).await?.rows_affected())
+}
+
+fn insertion(calls: &[Asking<'_>], asked: &[Asked], now: i64, condition: &'static str) -> QueryBuilder<Driver> {
     let mut query = QueryBuilder::<Driver>::new(
         "WITH v (id, session, call_id, agent, tool, effect, state, arguments, arguments_hash, ctx, request, request_hash, \
          definition_hash, resend_ms, actor, owner, epoch, lease_ms, sends, why) AS (",
@@ -232,11 +240,13 @@ async fn insert(
         query.push(since);
         push_now(&mut query, now);
     }
-    query.push(format!(" FROM v WHERE {condition} ON CONFLICT (session, call_id) DO NOTHING"));
-    Ok(query.build().execute(&mut *connection).await?.rows_affected())
+    query.push(format!(
+        " FROM v WHERE {condition} ORDER BY v.session, v.call_id ON CONFLICT (session, call_id) DO NOTHING"
+    ));
+    query
 }
 
-/// Which of these have a row of their own.
+/// Which of these have a row of their own. An id is proposed once, so its row is the one that was just written.
 async fn present(connection: &mut Connection, calls: &[Asking<'_>]) -> Result<HashSet<String>, StoreError> {
     let mut query = QueryBuilder::<Driver>::new("SELECT id FROM ledger WHERE id IN (");
     let mut list = query.separated(", ");

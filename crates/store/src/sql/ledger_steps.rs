@@ -1,7 +1,7 @@
 //! Steps of many calls in one transaction, many rows a statement.
 //!
-//! Each statement says how many rows it took, not which: on SQLite that answer costs a message a row. Almost always it took
-//! all; when it did not, the steps are taken one at a time, and then the number says it.
+//! In a transaction each statement says how many rows it took, not which: on SQLite that answer costs a message a row. Almost
+//! always it took all; when it did not, the steps are taken one at a time, and then the number says it.
 
 use std::collections::HashSet;
 
@@ -11,16 +11,13 @@ use super::ledger_proposals::Asking;
 use super::{BEGIN, Connection, Database, Driver, LANES, push_now};
 use crate::changes::Change;
 use crate::error::StoreError;
-use crate::ledger::{LedgerState, Settlement, Step, Stepped};
+use crate::ledger::{LedgerState, Settlement, Step, Stepped, Taken};
 use crate::proposal::{Connected, Lease, NewCall, Proposal};
 use crate::text::storable;
 
-/// Rows of one statement. Each number of rows is a prepared statement of its own, which the connections keep.
-const TOGETHER: usize = 32;
-
 impl Database {
     /// None when not all of several steps could be taken; then none was.
-    pub(super) async fn steps_together(&self, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
+    pub(super) async fn steps_together(&self, steps: &[Step]) -> Result<Option<Taken>, StoreError> {
         let (mut connection, _turn) = self.lend_for_steps().await?;
         let taken = match LANES {
             1 => self.take_in_transaction(&mut connection, steps).await?,
@@ -30,7 +27,9 @@ impl Database {
             },
         };
         self.steps.keep(connection).await;
-        if taken.is_some() && steps.iter().any(|step| matches!(step, Step::Settle(_))) {
+        let settles = taken.is_some() && steps.iter().any(|step| matches!(step, Step::Settle(_)));
+        let asks = |stepped: &Result<Stepped, _>| matches!(stepped, Ok(Stepped::Proposed(Proposal::Awaiting(_))));
+        if settles || taken.iter().flatten().any(asks) {
             self.changes.tell(Change::Settled);
         }
         Ok(taken)
@@ -40,7 +39,7 @@ impl Database {
         &self,
         connection: &mut Connection,
         steps: &[Step],
-    ) -> Result<Option<Vec<Stepped>>, StoreError> {
+    ) -> Result<Option<Taken>, StoreError> {
         let mut tx = connection.begin_with(BEGIN).await?;
         let taken = self.take_on(&mut tx, steps).await?;
         match taken {
@@ -56,17 +55,14 @@ impl Database {
         &self,
         connection: &mut Connection,
         steps: &[Step],
-    ) -> Result<Option<Vec<Stepped>>, StoreError> {
-        if steps.len() > TOGETHER {
-            return Ok(None);
-        }
+    ) -> Result<Option<Taken>, StoreError> {
         let (proposals, moves) = sorted(steps);
         if moves.is_empty() {
             let asking: Vec<_> = proposals.iter().map(|(_, call, connected)| Asking::new(call, connected)).collect();
             let Some(made) = self.propose_unasked(connection, &asking).await? else { return Ok(None) };
-            let mut taken = vec![Stepped::Moved(false); steps.len()];
+            let mut taken = vec![Ok(Stepped::Moved(false)); steps.len()];
             for ((place, ..), proposal) in proposals.into_iter().zip(made) {
-                taken[place] = Stepped::Proposed(proposal);
+                taken[place] = proposal.map(Stepped::Proposed);
             }
             return Ok(Some(taken));
         }
@@ -79,34 +75,33 @@ impl Database {
         query.push(" RETURNING ledger.id");
         let moved: Vec<String> = query.build_query_scalar().fetch_all(connection).await?;
         let moved: HashSet<String> = moved.into_iter().collect();
-        Ok(Some(moves.iter().map(|(_, moving)| Stepped::Moved(moved.contains(&moving.lease.id))).collect()))
+        Ok(Some(moves.iter().map(|(_, moving)| Ok(Stepped::Moved(moved.contains(&moving.lease.id)))).collect()))
     }
 
-    async fn take_on(&self, connection: &mut Connection, steps: &[Step]) -> Result<Option<Vec<Stepped>>, StoreError> {
+    async fn take_on(&self, connection: &mut Connection, steps: &[Step]) -> Result<Option<Taken>, StoreError> {
         // The clock of this machine, for databases that have none of their own.
         let now = self.clock.now_ms();
-        let mut taken: Vec<Option<Stepped>> = vec![None; steps.len()];
+        let mut taken = vec![Ok(Stepped::Moved(false)); steps.len()];
         let (proposals, moves) = sorted(steps);
-        let mut loud = false;
-        for part in moves.chunks(TOGETHER) {
-            let Some(moved) = all_or_single(make(connection, part, now).await?, part.len()) else { return Ok(None) };
-            for (place, moving) in part {
-                loud |= moving.announce;
-                taken[*place] = Some(Stepped::Moved(moved));
+        let mut loud = moves.iter().any(|(_, moving)| moving.announce);
+        if !moves.is_empty() {
+            let Some(moved) = all_or_single(make(connection, &moves, now).await?, moves.len()) else { return Ok(None) };
+            for (place, _) in &moves {
+                taken[*place] = Ok(Stepped::Moved(moved));
             }
         }
-        for part in proposals.chunks(TOGETHER) {
+        if !proposals.is_empty() {
             // Read late: by now most connections stand.
-            let asking: Vec<_> = part.iter().map(|(_, call, connected)| Asking::new(call, connected)).collect();
-            for ((place, ..), proposal) in part.iter().zip(self.propose(connection, &asking).await?) {
+            let asking: Vec<_> = proposals.iter().map(|(_, call, connected)| Asking::new(call, connected)).collect();
+            for ((place, ..), proposal) in proposals.iter().zip(self.propose(connection, &asking).await?) {
                 loud |= matches!(proposal, Proposal::Awaiting(_));
-                taken[*place] = Some(Stepped::Proposed(proposal));
+                taken[*place] = Ok(Stepped::Proposed(proposal));
             }
         }
         if loud {
             self.notify(connection, Change::Settled).await?;
         }
-        Ok(Some(taken.into_iter().map(|taken| taken.unwrap_or(Stepped::Moved(false))).collect()))
+        Ok(Some(taken))
     }
 }
 

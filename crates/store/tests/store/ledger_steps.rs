@@ -8,7 +8,8 @@ use futures_util::future::join_all;
 use secrecy::ExposeSecret;
 use toolcrib_definition::EffectMode;
 use toolcrib_store::{
-    Ask, Connected, Lease, LedgerState, Location, NewCall, OsRandomness, Proposal, Settlement, Store, SystemClock,
+    Ask, Change, Connected, Lease, LedgerState, Location, NewCall, OsRandomness, Proposal, Settlement, Store,
+    SystemClock,
 };
 
 use crate::databases::{on_every_database, postgres};
@@ -98,10 +99,23 @@ on_every_database! {
         let made = store.queue_proposal(again, connected.clone()).await.unwrap().made().await.unwrap();
         assert!(matches!(made, Proposal::Awaiting(_)), "{made:?}");
         assert_eq!(store.ledger_row(&call(2, "").id).await.unwrap().unwrap().state, LedgerState::Awaiting);
+        // One that was written as sent and then withheld is taken back as failed.
+        let end = |state| Settlement { lease: lease(1, 1), state, outcome: "{}".into(), reason: None, announce: false };
+        assert!(!store.settle(end(LedgerState::Cancelled)).await.unwrap());
+        assert!(store.settle(end(LedgerState::Failed)).await.unwrap());
         // A transactional call is sent by nobody.
         let transactional = NewCall { effect: EffectMode::Transactional, ..call(3, "t") };
         let made = store.queue_proposal(transactional, connected).await.unwrap().made().await.unwrap();
         assert_eq!(made, Proposal::Claimed(lease(3, 0)));
+    }
+
+    async fn who_listens_is_told_of_an_approval(opened: Opened) {
+        let store = &opened.store;
+        let mut listener = store.changes().listen();
+        let asks = NewCall { ask: Ask::Always("its rule is always".into()), ..call(1, "k") };
+        assert!(matches!(store.propose(asks).await.unwrap(), Proposal::Awaiting(_)));
+        let told = tokio::time::timeout(Duration::from_secs(10), listener.next(Change::Settled));
+        assert!(told.await.is_ok(), "told of it");
     }
 }
 
