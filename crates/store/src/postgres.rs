@@ -62,7 +62,7 @@ type Row = sqlx::postgres::PgRow;
 type Tx = Transaction<'static, Postgres>;
 type Connection = sqlx::PgConnection;
 
-/// Transactions of steps at the same time: proposals in one, moves in the other, each of one statement.
+/// Transactions of steps at the same time: proposals in one, moves in the other, each mostly of one statement.
 const LANES: usize = 2;
 
 /// How a transaction begins that writes.

@@ -73,9 +73,12 @@ impl Database {
     async fn propose_single(&self, connection: &mut Connection, asking: Asking<'_>) -> Result<Proposal, StoreError> {
         let mut tx = connection.begin_with(BEGIN).await?;
         let mut made = self.propose_carefully(&mut tx, &[asking]).await?;
-        self.notify(&mut tx, Change::Settled).await?;
+        let proposal = made.remove(&asking.call.id).unwrap_or_else(|| asking.ours());
+        if matches!(proposal, Proposal::Awaiting(_)) {
+            self.notify(&mut tx, Change::Settled).await?;
+        }
         tx.commit().await?;
-        Ok(made.remove(&asking.call.id).unwrap_or_else(|| asking.ours()))
+        Ok(proposal)
     }
 
     /// Writes calls down, and says what became of each.
