@@ -13,6 +13,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-registry", &["definition", "store"]),
     ("toolcrib-mcp-ingest", &["definition", "egress", "store"]),
     ("toolcrib-executor", &["definition", "egress", "mcp-ingest", "registry", "store"]),
+    ("toolcrib-skills", &["definition", "registry", "store"]),
     ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "store"]),
     ("toolcrib", &["definition", "egress", "executor", "mcp-ingest", "registry", "store", "api"]),
 ];

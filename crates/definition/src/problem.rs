@@ -77,6 +77,12 @@ problem_codes! {
     ManifestSecret "manifest.secret" "A {{secret.*}} of the manifest is not configured.";
     ManifestDuplicate "manifest.duplicate" "A manifest lists the same tool twice.";
     ShadowsCode "tool.shadows_code" "The name belongs to a tool compiled into the program, which wins every collision.";
+    SkillFrontmatter "skill.frontmatter" "A SKILL.md has no frontmatter, or one that can't be read.";
+    SkillName "skill.name" "The name of a skill is not that of its folder or row, or breaks the rule `^[a-z0-9][a-z0-9_-]*$` with 1 to 64 characters.";
+    SkillDescription "skill.description" "A skill has no description; it is what the model reads to choose it.";
+    SkillField "skill.field" "A field of a skill's frontmatter is not what it should be.";
+    SkillBody "skill.body" "A skill has no text below its frontmatter, or one that is too long.";
+    Pack "pack.invalid" "A pack has an unknown key, a part of the wrong type, or the same name twice.";
     AgentProfile "agent.profile" "An agent's profile has an unknown key or a value of the wrong type.";
 }
 

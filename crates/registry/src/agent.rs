@@ -1,12 +1,16 @@
-//! An agent: who may use what.
+//! An agent: who it is, which model it asks, and what it may use.
+
+mod builder;
+mod limits;
+mod reader;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-use toolcrib_definition::json::{child_pointer, kind_of};
-use toolcrib_definition::{Problem, ProblemCode, Problems};
+use serde_json::{Number, Value, json};
+use toolcrib_definition::Problems;
 
+pub use self::builder::AgentBuilder;
+pub use self::limits::Limits;
 use crate::entry::Entry;
 
 /// The id of an agent: 1 to 64 of letters, digits, `_`, `-` and `.`.
@@ -41,21 +45,31 @@ impl std::fmt::Display for AgentId {
     }
 }
 
-/// Limits of an agent's calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The time of a call whose tool names none. Default 60 s.
-    pub tool_timeout: Duration,
-    /// Calls of one batch that run at the same time. Default 1.
-    pub tool_concurrency: usize,
-    /// Calls of one batch that are run; those past it are answered, not run. Default 50.
-    pub max_tool_calls: usize,
+/// A model of a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModelChoice {
+    /// The name of the provider in this deployment's configuration.
+    pub provider: String,
+    /// The model, as the provider calls it.
+    pub model: String,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self { tool_timeout: Duration::from_secs(60), tool_concurrency: 1, max_tool_calls: 50 }
+impl std::fmt::Display for ModelChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
     }
+}
+
+/// Which skills an agent has in its prompt always.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum SkillsEager {
+    /// None.
+    #[default]
+    None,
+    /// All that it may use.
+    All,
+    /// These.
+    Names(Vec<String>),
 }
 
 /// An agent's profile.
@@ -64,12 +78,19 @@ impl Default for Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Agent {
     description: Option<String>,
+    instructions: Option<String>,
+    model: Option<ModelChoice>,
+    fallback_models: Vec<ModelChoice>,
+    temperature: Option<Number>,
+    max_output_tokens: Option<u32>,
     tools_allow: Option<Vec<String>>,
     tools_allow_groups: Option<Vec<String>>,
     tools_deny: Vec<String>,
     tools_deferred: Vec<String>,
     approvals_required: Vec<String>,
     approvals_by_client: bool,
+    skills: Option<Vec<String>>,
+    skills_eager: SkillsEager,
     limits: Limits,
     lookup: Lookup,
 }
@@ -81,19 +102,8 @@ struct Lookup {
     groups: HashSet<String>,
     deny: HashSet<String>,
     deferred: HashSet<String>,
+    skills: HashSet<String>,
 }
-
-const KEYS: [&str; 8] = [
-    "description",
-    "tools_allow",
-    "tools_allow_groups",
-    "tools_deny",
-    "tools_deferred",
-    "approvals_required",
-    "approvals_by_client",
-    "limits",
-];
-const LIMIT_KEYS: [&str; 3] = ["tool_timeout", "tool_concurrency", "max_tool_calls"];
 
 impl Agent {
     /// Reads a profile.
@@ -107,9 +117,69 @@ impl Agent {
     /// # Errors
     /// Every unknown key and wrong type at once.
     pub fn from_json(value: &Value) -> Result<Self, Problems> {
-        let mut reader = Reader { problems: Vec::new() };
-        let agent = reader.agent(value);
-        if reader.problems.is_empty() { Ok(agent) } else { Err(Problems::from_iter(reader.problems)) }
+        reader::read(value)
+    }
+
+    /// Begins an agent in Rust, with its tools and skills.
+    pub fn builder(id: impl Into<String>) -> AgentBuilder {
+        AgentBuilder::new(id.into())
+    }
+
+    /// What it is for, for people and other agents.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Who it is and how it works: the beginning of its prompt.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// The model it asks; none for an agent whose turns others drive.
+    pub fn model(&self) -> Option<&ModelChoice> {
+        self.model.as_ref()
+    }
+
+    /// The models it asks when the first can't be had, in this order.
+    pub fn fallback_models(&self) -> &[ModelChoice] {
+        &self.fallback_models
+    }
+
+    /// How freely the model chooses its words; the provider's own default when none.
+    pub fn temperature(&self) -> Option<f64> {
+        self.temperature.as_ref().and_then(Number::as_f64)
+    }
+
+    /// The longest answer of the model, in tokens; the provider's own default when none.
+    pub fn max_output_tokens(&self) -> Option<u32> {
+        self.max_output_tokens
+    }
+
+    /// The skills it may use.
+    pub fn skills(&self) -> Option<&[String]> {
+        self.skills.as_deref()
+    }
+
+    /// The skills it has in its prompt always.
+    pub fn skills_eager(&self) -> &SkillsEager {
+        &self.skills_eager
+    }
+
+    /// Whether it may use a skill of this name.
+    pub fn may_load(&self, skill: &str) -> bool {
+        self.skills.is_none() || self.lookup.skills.contains(skill)
+    }
+
+    /// Whether its lists name this tool, and do not deny it: what only an agent that names it is given.
+    pub fn names_tool(&self, tool: &str) -> bool {
+        self.lookup.allow.contains(tool) && !self.lookup.deny.contains(tool)
+    }
+
+    /// The same agent with these tools and no others. They are still held against its list of denied ones.
+    #[must_use]
+    pub fn narrowed_to(&self, tools: Vec<String>) -> Self {
+        let lookup = Lookup { allow: tools.iter().cloned().collect(), groups: HashSet::new(), ..self.lookup.clone() };
+        Self { tools_allow: Some(tools), tools_allow_groups: None, lookup, ..self.clone() }
     }
 
     /// The tools it may use.
@@ -152,17 +222,25 @@ impl Agent {
     pub fn to_json(&self) -> Value {
         json!({
             "description": self.description,
+            "instructions": self.instructions,
+            "provider": self.model.as_ref().map(|choice| &choice.provider),
+            "model": self.model.as_ref().map(|choice| &choice.model),
+            "fallback_models": self.fallback_models.iter().map(choice_json).collect::<Vec<_>>(),
+            "temperature": self.temperature,
+            "max_output_tokens": self.max_output_tokens,
             "tools_allow": self.tools_allow,
             "tools_allow_groups": self.tools_allow_groups,
             "tools_deny": self.tools_deny,
             "tools_deferred": self.tools_deferred,
             "approvals_required": self.approvals_required,
             "approvals_by_client": self.approvals_by_client,
-            "limits": {
-                "tool_timeout": self.limits.tool_timeout.as_secs(),
-                "tool_concurrency": self.limits.tool_concurrency,
-                "max_tool_calls": self.limits.max_tool_calls,
+            "skills": self.skills,
+            "skills_eager": match &self.skills_eager {
+                SkillsEager::None => json!("none"),
+                SkillsEager::All => json!("all"),
+                SkillsEager::Names(names) => json!(names),
             },
+            "limits": self.limits.to_json(),
         })
     }
 
@@ -191,112 +269,6 @@ impl Agent {
     }
 }
 
-struct Reader {
-    problems: Vec<Problem>,
-}
-
-impl Reader {
-    fn add(&mut self, pointer: impl Into<String>, message: String) {
-        self.problems.push(Problem { pointer: pointer.into(), code: ProblemCode::AgentProfile, message });
-    }
-
-    fn object<'a>(&mut self, value: &'a Value, pointer: &str, known: &[&str]) -> Option<&'a Map<String, Value>> {
-        let Value::Object(map) = value else {
-            self.add(pointer, format!("expected an object, got {}", kind_of(value)));
-            return None;
-        };
-        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-            let message = format!("there is no key {key:?} here; the keys are {}", known.join(", "));
-            self.add(child_pointer(pointer, key), message);
-        }
-        Some(map)
-    }
-
-    fn agent(&mut self, value: &Value) -> Agent {
-        let Some(map) = self.object(value, "", &KEYS) else { return Agent::default() };
-        let get = |key: &str| map.get(key).filter(|value| !value.is_null());
-        let description = match get("description") {
-            None => None,
-            Some(Value::String(text)) => Some(text.clone()),
-            Some(other) => {
-                self.add("/description", format!("expected a string, got {}", kind_of(other)));
-                None
-            }
-        };
-        let mut list = |key: &str| get(key).map(|value| self.names(value, &format!("/{key}")));
-        let tools_allow = list("tools_allow");
-        let tools_allow_groups = list("tools_allow_groups");
-        let tools_deny = list("tools_deny").unwrap_or_default();
-        let tools_deferred = list("tools_deferred").unwrap_or_default();
-        let approvals_required = list("approvals_required").unwrap_or_default();
-        let approvals_by_client = match get("approvals_by_client") {
-            None => false,
-            Some(Value::Bool(flag)) => *flag,
-            Some(other) => {
-                self.add("/approvals_by_client", format!("expected true or false, got {}", kind_of(other)));
-                false
-            }
-        };
-        let limits = get("limits").map_or_else(Limits::default, |value| self.limits(value));
-        let set = |list: &[String]| list.iter().cloned().collect();
-        let lookup = Lookup {
-            allow: set(tools_allow.as_deref().unwrap_or_default()),
-            groups: set(tools_allow_groups.as_deref().unwrap_or_default()),
-            deny: set(&tools_deny),
-            deferred: set(&tools_deferred),
-        };
-        Agent {
-            description,
-            tools_allow,
-            tools_allow_groups,
-            tools_deny,
-            tools_deferred,
-            approvals_required,
-            approvals_by_client,
-            limits,
-            lookup,
-        }
-    }
-
-    fn names(&mut self, value: &Value, pointer: &str) -> Vec<String> {
-        let Value::Array(items) = value else {
-            self.add(pointer, format!("expected a list of names, got {}", kind_of(value)));
-            return Vec::new();
-        };
-        let mut names: Vec<String> = Vec::with_capacity(items.len());
-        for (i, item) in items.iter().enumerate() {
-            match item.as_str().map(str::trim) {
-                Some(name) if !name.is_empty() => names.push(name.to_owned()),
-                _ => self.add(format!("{pointer}/{i}"), format!("expected a name, got {item}")),
-            }
-        }
-        let mut seen = HashSet::new();
-        names.retain(|name| seen.insert(name.clone()));
-        names
-    }
-
-    fn limits(&mut self, value: &Value) -> Limits {
-        let Some(map) = self.object(value, "/limits", &LIMIT_KEYS) else { return Limits::default() };
-        let defaults = Limits::default();
-        let mut number = |key: &str, most: u64, default: u64| match map.get(key) {
-            None | Some(Value::Null) => default,
-            Some(value) => match value.as_u64() {
-                Some(number) if (1..=most).contains(&number) => number,
-                _ => {
-                    let message = format!("expected a whole number from 1 to {most}, got {value}");
-                    self.add(format!("/limits/{key}"), message);
-                    default
-                }
-            },
-        };
-        let tool_timeout = number("tool_timeout", 600, defaults.tool_timeout.as_secs());
-        let tool_concurrency = number("tool_concurrency", 64, defaults.tool_concurrency as u64);
-        let max_tool_calls = number("max_tool_calls", 1000, defaults.max_tool_calls as u64);
-        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Limits {
-            tool_timeout: Duration::from_secs(tool_timeout),
-            tool_concurrency: size(tool_concurrency),
-            max_tool_calls: size(max_tool_calls),
-        }
-    }
+fn choice_json(choice: &ModelChoice) -> Value {
+    json!({ "provider": choice.provider, "model": choice.model })
 }

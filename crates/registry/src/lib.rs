@@ -49,11 +49,11 @@ mod snapshot;
 mod tool_client;
 mod words;
 
-pub use agent::{Agent, AgentId, Limits};
+pub use agent::{Agent, AgentBuilder, AgentId, Limits, ModelChoice, SkillsEager};
 pub use code_tool::{CallContext, CodeTool, CodeToolError, RegisteredCodeTool, TransactionalTool};
 pub use entry::{Entry, Origin};
 pub use error::{REGISTRY_CODES, RegistryError};
-pub use registry::{Imported, Registry, RegistryBuilder};
+pub use registry::{Imported, Registry, RegistryBuilder, SYSTEM_TOOLS};
 pub use search::Hit;
 pub use snapshot::{BrokenRow, Snapshot};
 pub use tool_client::{Ask, AskError, LogLevel, NoClient, ToolClient};

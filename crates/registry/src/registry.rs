@@ -7,7 +7,9 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use toolcrib_definition::{Definition, json};
-use toolcrib_store::{AgentRow, Expect, Revision, Store, StoreError, ToolRow, WriteKind, Written};
+use toolcrib_store::{
+    AgentRow, Expect, PackApplied, PackRows, Revision, Store, StoreError, ToolRow, WriteKind, Written,
+};
 
 use crate::agent::{Agent, AgentId};
 use crate::code_tool::{CodeTool, RegisteredCodeTool, TransactionalTool};
@@ -18,6 +20,9 @@ use crate::snapshot::{BrokenRow, Snapshot};
 
 /// How many changed rows are read at once.
 const ROWS_AT_ONCE: u32 = 2_000;
+
+/// Tools of the turn itself, which no other tool may be called like.
+pub const SYSTEM_TOOLS: [&str; 3] = ["tool_search", "load_skill", "spawn_subagents"];
 
 /// The live catalog. Share it behind an [`Arc`].
 pub struct Registry {
@@ -185,6 +190,26 @@ impl Registry {
         Ok(revision)
     }
 
+    /// Writes an agent with its tools and its own skills in one transaction. The next call sees it. With `dry`, nothing is
+    /// written, and the answer is what would be.
+    ///
+    /// # Errors
+    /// [`RegistryError::ShadowsCode`] for a tool's name in use by code, and the store's errors.
+    pub async fn apply_pack(
+        &self,
+        pack: &PackRows,
+        expect: Expect,
+        actor: &str,
+        dry: bool,
+    ) -> Result<PackApplied, RegistryError> {
+        for tool in &pack.tools {
+            self.refuse_code_name(tool.name.as_str())?;
+        }
+        let applied = self.store.apply_pack(pack, expect, actor, dry).await?;
+        self.refresh().await?;
+        Ok(applied)
+    }
+
     /// Writes an agent's profile. The next call sees it.
     ///
     /// # Errors
@@ -211,9 +236,9 @@ impl Registry {
         self.search.find(query, most, |name| snapshot.tool(name).is_some_and(|tool| accept(tool)))
     }
 
-    /// Whether a name belongs to a code tool.
+    /// Whether a name belongs to a tool that is compiled in: a code tool, or one of the turn itself.
     pub fn is_code(&self, name: &str) -> bool {
-        self.code.contains_key(name)
+        self.code.contains_key(name) || SYSTEM_TOOLS.contains(&name)
     }
 
     /// Takes over what changed in the rows since the snapshot, whoever changed it.

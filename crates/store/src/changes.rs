@@ -8,12 +8,14 @@ const KEPT: usize = 256;
 /// What kind of rows changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// Tools, agents, MCP servers or tokens.
+    /// Tools, skills, agents, MCP servers or tokens.
     Catalog,
     /// A call of the ledger may run now.
     Ready,
     /// A call of the ledger ended, or waits for a person.
     Settled,
+    /// A turn ended, waits for a person, or is asked to end.
+    Turn,
 }
 
 impl Change {
@@ -22,11 +24,14 @@ impl Change {
             Change::Catalog => "catalog",
             Change::Ready => "ready",
             Change::Settled => "settled",
+            Change::Turn => "turn",
         }
     }
 
     pub(crate) fn named(word: &str) -> Option<Self> {
-        [Change::Catalog, Change::Ready, Change::Settled].into_iter().find(|change| change.as_str() == word)
+        [Change::Catalog, Change::Ready, Change::Settled, Change::Turn]
+            .into_iter()
+            .find(|change| change.as_str() == word)
     }
 }
 

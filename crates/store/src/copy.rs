@@ -40,6 +40,32 @@ pub(crate) const TABLES: &[Table] = &[
         columns: &[("name", TEXT), ("version", NUMBER), ("definition", TEXT), ("actor", TEXT), ("created_at", NUMBER)],
     },
     Table {
+        name: "skills",
+        key: 2,
+        columns: &[
+            ("scope", TEXT),
+            ("name", TEXT),
+            ("document", TEXT),
+            ("version", NUMBER),
+            ("revision", NUMBER),
+            ("actor", TEXT),
+            ("created_at", NUMBER),
+            ("updated_at", NUMBER),
+        ],
+    },
+    Table {
+        name: "skill_versions",
+        key: 3,
+        columns: &[
+            ("scope", TEXT),
+            ("name", TEXT),
+            ("version", NUMBER),
+            ("document", TEXT),
+            ("actor", TEXT),
+            ("created_at", NUMBER),
+        ],
+    },
+    Table {
         name: "agents",
         key: 1,
         columns: &[
@@ -169,6 +195,29 @@ pub(crate) const TABLES: &[Table] = &[
         key: 2,
         columns: &[("approval_id", TEXT), ("webhook", TEXT), ("tries", NUMBER), ("next_at", NUMBER)],
     },
+    Table {
+        name: "turns",
+        key: 1,
+        columns: &[
+            ("id", TEXT),
+            ("agent", TEXT),
+            ("session", TEXT),
+            ("parent", TEXT),
+            ("state", TEXT),
+            ("input", TEXT),
+            ("checkpoint", TEXT),
+            ("outcome", TEXT),
+            ("messages", TEXT),
+            ("place", NUMBER),
+            ("cancelled", NUMBER),
+            ("owner", TEXT),
+            ("epoch", NUMBER),
+            ("lease_until", NUMBER),
+            ("created_at", NUMBER),
+            ("updated_at", NUMBER),
+        ],
+    },
+    Table { name: "turn_waits", key: 2, columns: &[("turn_id", TEXT), ("ledger_id", TEXT)] },
 ];
 
 /// Every column that is copied, as `table.column`: a migration that adds one adds it here too.

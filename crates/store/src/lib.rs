@@ -1,4 +1,4 @@
-//! Rows: tools and their versions, agents, MCP servers, tokens, traces and cited ids, in one SQLite file or
+//! Rows: tools and skills with their versions, agents, MCP servers, tokens, turns, traces and cited ids, in one SQLite file or
 //! in a Postgres database that several replicas share.
 //!
 //! Every write is one transaction. A write to the catalog raises its revision in the same
@@ -37,9 +37,11 @@ mod ledger;
 mod lent;
 mod mcp_servers;
 mod migrations;
+mod packs;
 mod postgres;
 mod proposal;
 mod revision;
+mod skills;
 mod sqlite;
 mod steps;
 mod store;
@@ -47,6 +49,7 @@ mod text;
 mod tokens;
 mod tools;
 mod traces;
+mod turns;
 
 pub use agents::{AgentRow, Agents};
 pub use approvals::{Approval, ApprovalFilter, ApprovalKind, ApprovalState, Approvals, Decided, Decision, Notice};
@@ -61,9 +64,12 @@ pub use ledger::{
     Verdict,
 };
 pub use mcp_servers::{McpServerRow, McpServers};
+pub use packs::{PackApplied, PackChange, PackPart, PackRows, Packs};
 pub use proposal::{Ask, Connected, Lease, NewCall, Proposal};
 pub use revision::{Expect, Page, Revision, WriteKind, Written};
+pub use skills::{SHARED, SkillRow, SkillVersionRow, SkillWrite, Skills};
 pub use store::{Location, QueuedProposal, Rows, Store};
 pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
 pub use traces::{Retention, TraceFilter, TraceRow, Traces};
+pub use turns::{NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};

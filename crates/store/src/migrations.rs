@@ -14,6 +14,8 @@ macro_rules! migrations {
             (3, "mcp_servers", include_str!(concat!("../../../migrations/", $folder, "/0003_mcp_servers.sql"))),
             (4, "ledger", include_str!(concat!("../../../migrations/", $folder, "/0004_ledger.sql"))),
             (5, "sent_at_once", include_str!(concat!("../../../migrations/", $folder, "/0005_sent_at_once.sql"))),
+            (6, "skills", include_str!(concat!("../../../migrations/", $folder, "/0006_skills.sql"))),
+            (7, "turns", include_str!(concat!("../../../migrations/", $folder, "/0007_turns.sql"))),
         ]
     };
 }

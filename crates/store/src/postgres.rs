@@ -38,14 +38,20 @@ mod ledger_proposals;
 mod ledger_steps;
 #[path = "sql/mcp_servers.rs"]
 mod mcp_servers;
+#[path = "sql/packs.rs"]
+mod packs;
 #[path = "sql/revision.rs"]
 mod revision;
+#[path = "sql/skills.rs"]
+mod skills;
 #[path = "sql/tokens.rs"]
 mod tokens;
 #[path = "sql/tools.rs"]
 mod tools;
 #[path = "sql/traces.rs"]
 mod traces;
+#[path = "sql/turns.rs"]
+mod turns;
 
 /// How long a connection is waited for before a request is refused.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);

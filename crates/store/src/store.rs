@@ -18,12 +18,15 @@ use crate::error::StoreError;
 use crate::evidence::Evidence;
 use crate::ledger::{Ledger, Settlement, Step, Stepped};
 use crate::mcp_servers::McpServers;
+use crate::packs::Packs;
 use crate::proposal::{Connected, Lease, NewCall, Proposal};
 use crate::revision::Revision;
+use crate::skills::Skills;
 use crate::steps::{Queued, Steps};
 use crate::tokens::Tokens;
 use crate::tools::Tools;
 use crate::traces::Traces;
+use crate::turns::Turns;
 use crate::{postgres, sqlite};
 
 /// Where the database is.
@@ -75,7 +78,9 @@ impl FromStr for Location {
 
 /// What both databases do: one trait an aggregate, and the database as a whole.
 #[async_trait]
-pub trait Rows: Tools + Agents + Tokens + McpServers + Traces + Evidence + Ledger + Approvals {
+pub trait Rows:
+    Tools + Skills + Agents + Packs + Tokens + McpServers + Turns + Traces + Evidence + Ledger + Approvals
+{
     /// The revision of the catalog.
     ///
     /// # Errors

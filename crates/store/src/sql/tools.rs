@@ -110,7 +110,7 @@ impl Tools for Database {
     }
 }
 
-async fn current(tx: &mut Tx, name: &str) -> Result<Option<ToolRow>, StoreError> {
+pub(super) async fn current(tx: &mut Tx, name: &str) -> Result<Option<ToolRow>, StoreError> {
     let sql = "SELECT name, definition, version, revision, created_at, updated_at FROM tools WHERE name = $1";
     Ok(sqlx::query_as(sql).bind(name).fetch_optional(&mut **tx).await?)
 }
@@ -150,7 +150,13 @@ async fn keep_version(
     Ok(())
 }
 
-async fn put(tx: &mut Tx, tool: &Definition, expect: Expect, actor: &str, now: i64) -> Result<Written, StoreError> {
+pub(super) async fn put(
+    tx: &mut Tx,
+    tool: &Definition,
+    expect: Expect,
+    actor: &str,
+    now: i64,
+) -> Result<Written, StoreError> {
     let name = tool.name.as_str();
     let definition = tool.to_json().to_string();
     let current = current(tx, name).await?;

@@ -1,7 +1,8 @@
 //! A whole database copied into another, in every direction.
 
 use toolcrib_store::{
-    Ask, CopyError, Decision, Expect, LedgerFilter, NewCall, NewToken, Revision, Role, Store, TraceFilter,
+    Ask, CopyError, Decision, Expect, LedgerFilter, NewCall, NewToken, NewTurn, Revision, Role, SkillWrite, Store,
+    TraceFilter, TurnLease,
 };
 
 use crate::databases::{Opened, postgres, sqlite};
@@ -16,6 +17,13 @@ async fn fill(store: &Store) {
     store.put_agent("clerk", "{}", Expect::Anything).await.unwrap();
     let new = NewToken { name: "ann".into(), role: Role::Admin, agents: Some(vec!["clerk".into()]), expires_at: None };
     store.create_token(&new).await.unwrap();
+    let skill =
+        SkillWrite { scope: "clerk".into(), name: "refunds".into(), document: "---\nname: refunds\n---\n".into() };
+    store.put_skill(&skill, Expect::Anything, "ann").await.unwrap();
+    let turn = NewTurn { id: "t".into(), agent: "clerk".into(), session: "s".into(), parent: None, input: "{}".into() };
+    let turn = store.begin_turn(&turn, "o", 1_000).await.unwrap();
+    let lease = TurnLease { id: turn.id, owner: "o".into(), epoch: turn.epoch };
+    store.park_turn(&lease, "{}", &["x".into()]).await.unwrap();
     store.put_mcp_server("files", "{}", Expect::Anything).await.unwrap();
     store
         .insert_traces(&(0..700).map(|n| trace(n, "s\u{1f600}", "clerk", i64::from(n))).collect::<Vec<_>>())
@@ -56,6 +64,7 @@ async fn copies(from: &Opened, to: &Opened) {
     assert_eq!((rows("tools"), rows("tool_versions"), rows("traces")), (1_203, 1_204, 700));
     assert_eq!((rows("tokens"), rows("evidence"), rows("ledger"), rows("ledger_events")), (1, 3, 3, 4));
     assert_eq!(to.store.revision().await.unwrap(), from.store.revision().await.unwrap());
+    assert_eq!((rows("skills"), rows("skill_versions"), rows("turns"), rows("turn_waits")), (1, 1, 1, 1));
     let all = Revision(i64::MAX);
     let catalog = async |store: &Store| {
         let tools = store.tools_changed(Revision(0), all, 5_000).await.unwrap();

@@ -6,8 +6,10 @@ mod copying;
 mod databases;
 mod ledger_model;
 mod ledger_steps;
+mod packs;
 mod rows;
 mod sqlite_file;
+mod turns;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -41,6 +41,10 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
         "DROP TABLE ledger_events",
         "DROP TABLE approvals",
         "DROP TABLE approval_notices",
+        "DROP TABLE skills",
+        "DROP TABLE skill_versions",
+        "DROP TABLE turns",
+        "DROP TABLE turn_waits",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         sqlx::query(sql).execute(&mut old).await.unwrap();

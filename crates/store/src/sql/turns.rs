@@ -1,0 +1,280 @@
+//! The statements of [`Turns`].
+
+use async_trait::async_trait;
+use sqlx::{AssertSqlSafe, QueryBuilder, Row as _};
+
+use super::ledger::push_agents;
+use super::{Database, Driver, Row};
+use crate::changes::Change;
+use crate::error::StoreError;
+use crate::revision::Page;
+use crate::text::storable;
+use crate::turns::{NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};
+
+const COLUMNS: &str = "id, agent, session, parent, state, input, checkpoint, outcome, cancelled, owner, epoch, \
+     created_at, updated_at";
+
+fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
+    let (id, state): (String, String) = (row.try_get("id")?, row.try_get("state")?);
+    let bad = || StoreError::BadRow {
+        table: "turns",
+        column: "state",
+        key: id.clone(),
+        reason: format!("{state:?} is no state"),
+    };
+    let cancelled: i64 = row.try_get("cancelled")?;
+    Ok(TurnRow {
+        state: TurnState::named(&state).ok_or_else(bad)?,
+        agent: row.try_get("agent")?,
+        session: row.try_get("session")?,
+        parent: row.try_get("parent")?,
+        input: row.try_get("input")?,
+        checkpoint: row.try_get("checkpoint")?,
+        outcome: row.try_get("outcome")?,
+        cancelled: cancelled != 0,
+        owner: row.try_get("owner")?,
+        epoch: row.try_get("epoch")?,
+        created_at: row.try_get("created_at")?,
+        updated_at: row.try_get("updated_at")?,
+        id,
+    })
+}
+
+/// Why a queued turn `t` is not first: an earlier turn of its session is not done.
+const BEHIND: &str = "EXISTS (SELECT 1 FROM turns e WHERE e.agent = t.agent AND e.session = t.session \
+     AND (e.state IN ('running', 'parked') OR (e.state = 'queued' AND e.id < t.id)))";
+
+#[async_trait]
+impl Turns for Database {
+    async fn begin_turn(&self, turn: &NewTurn, owner: &str, lease_ms: i64) -> Result<TurnRow, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        // Two first turns of a session that meet: the index lets one of them run.
+        let sql = AssertSqlSafe(format!(
+            "INSERT INTO turns (id, agent, session, parent, state, input, owner, epoch, lease_until, created_at, updated_at) \
+             SELECT $1, $2, $3, $4, 'running', $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
+             (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked', 'queued')) \
+             ON CONFLICT DO NOTHING RETURNING {COLUMNS}"
+        ));
+        let began = sqlx::query(sql)
+            .bind(&turn.id)
+            .bind(&turn.agent)
+            .bind(&turn.session)
+            .bind(&turn.parent)
+            .bind(storable(&turn.input))
+            .bind(owner)
+            .bind(now + lease_ms)
+            .bind(now)
+            .fetch_optional(&mut *tx)
+            .await?;
+        let row = match began {
+            Some(row) => turn_of(&row)?,
+            None => {
+                sqlx::query(
+                    "INSERT INTO turns (id, agent, session, parent, state, input, epoch, created_at, updated_at) \
+                     VALUES ($1, $2, $3, $4, 'queued', $5, 0, $6, $6) ON CONFLICT (id) DO NOTHING",
+                )
+                .bind(&turn.id)
+                .bind(&turn.agent)
+                .bind(&turn.session)
+                .bind(&turn.parent)
+                .bind(storable(&turn.input))
+                .bind(now)
+                .execute(&mut *tx)
+                .await?;
+                let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
+                turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *tx).await?)?
+            }
+        };
+        tx.commit().await?;
+        Ok(row)
+    }
+
+    async fn take_turn(&self, id: &str, epoch: i64, owner: &str, lease_ms: i64) -> Result<Option<TurnRow>, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = AssertSqlSafe(format!(
+            "UPDATE turns AS t SET state = 'running', owner = $1, epoch = epoch + 1, lease_until = $2, updated_at = $3 \
+             WHERE id = $4 AND epoch = $5 AND (state = 'parked' OR (state = 'running' AND lease_until < $3) \
+             OR (state = 'queued' AND NOT {BEHIND})) RETURNING {COLUMNS}"
+        ));
+        let taken = sqlx::query(sql)
+            .bind(owner)
+            .bind(now + lease_ms)
+            .bind(now)
+            .bind(id)
+            .bind(epoch)
+            .fetch_optional(&mut *tx)
+            .await;
+        let row = match taken {
+            // Another turn of the session was taken up in the same moment.
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(None),
+            other => other?,
+        };
+        let Some(row) = row.as_ref().map(turn_of).transpose()? else { return Ok(None) };
+        sqlx::query("DELETE FROM turn_waits WHERE turn_id = $1").bind(id).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(Some(row))
+    }
+
+    async fn renew_turns(&self, owner: &str, lease_ms: i64) -> Result<Vec<String>, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = "UPDATE turns SET lease_until = $1 WHERE owner = $2 AND state = 'running'";
+        sqlx::query(sql).bind(now + lease_ms).bind(owner).execute(&mut *tx).await?;
+        let sql = "SELECT id FROM turns WHERE owner = $1 AND state = 'running' AND cancelled = 1";
+        let cancelled = sqlx::query_scalar(sql).bind(owner).fetch_all(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(cancelled)
+    }
+
+    async fn checkpoint_turn(&self, lease: &TurnLease, checkpoint: &str) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = "UPDATE turns SET checkpoint = $1, updated_at = $2 \
+                   WHERE id = $3 AND owner = $4 AND epoch = $5 AND state = 'running'";
+        let done = sqlx::query(sql)
+            .bind(storable(checkpoint))
+            .bind(now)
+            .bind(&lease.id)
+            .bind(&lease.owner)
+            .bind(lease.epoch)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn park_turn(&self, lease: &TurnLease, checkpoint: &str, calls: &[String]) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = "UPDATE turns SET state = 'parked', checkpoint = $1, owner = NULL, lease_until = NULL, \
+                   updated_at = $2 WHERE id = $3 AND owner = $4 AND epoch = $5 AND state = 'running'";
+        let done = sqlx::query(sql)
+            .bind(storable(checkpoint))
+            .bind(now)
+            .bind(&lease.id)
+            .bind(&lease.owner)
+            .bind(lease.epoch)
+            .execute(&mut *tx)
+            .await?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        for call in calls {
+            sqlx::query("INSERT INTO turn_waits (turn_id, ledger_id) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+                .bind(&lease.id)
+                .bind(call)
+                .execute(&mut *tx)
+                .await?;
+        }
+        self.commit(tx, Change::Turn).await?;
+        Ok(true)
+    }
+
+    async fn end_turn(&self, lease: &TurnLease, end: &TurnEnd) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        // One turn of a session is at its end at a time, so the places are whole.
+        let sql = "UPDATE turns SET state = $1, outcome = $2, messages = $3, \
+                   place = (SELECT COALESCE(MAX(e.place), 0) + 1 FROM turns e \
+                            WHERE e.agent = turns.agent AND e.session = turns.session), \
+                   owner = NULL, lease_until = NULL, updated_at = $4 \
+                   WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running'";
+        let done = sqlx::query(sql)
+            .bind(end.state.as_str())
+            .bind(storable(&end.outcome))
+            .bind(end.messages.as_deref().map(storable))
+            .bind(now)
+            .bind(&lease.id)
+            .bind(&lease.owner)
+            .bind(lease.epoch)
+            .execute(&mut *tx)
+            .await?;
+        self.commit(tx, Change::Turn).await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn cancel_turn(&self, id: &str, outcome: &str) -> Result<Option<TurnRow>, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = AssertSqlSafe(format!(
+            "UPDATE turns SET cancelled = 1, \
+             outcome = CASE WHEN state = 'queued' THEN $1 ELSE outcome END, \
+             state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END, updated_at = $2 \
+             WHERE id = $3 AND state IN ('queued', 'running', 'parked') RETURNING {COLUMNS}"
+        ));
+        let moved = sqlx::query(sql).bind(storable(outcome)).bind(now).bind(id).fetch_optional(&mut *tx).await?;
+        let row = match moved {
+            Some(row) => Some(turn_of(&row)?),
+            None => {
+                let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
+                sqlx::query(sql).bind(id).fetch_optional(&mut *tx).await?.as_ref().map(turn_of).transpose()?
+            }
+        };
+        self.commit(tx, Change::Turn).await?;
+        Ok(row)
+    }
+
+    async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError> {
+        let now = self.time().await?;
+        let sql = AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM turns t WHERE (state = 'running' AND lease_until < $1) \
+             OR (state = 'queued' AND NOT {BEHIND}) \
+             OR (state = 'parked' AND (cancelled = 1 OR NOT EXISTS (SELECT 1 FROM turn_waits w \
+                 JOIN ledger l ON l.id = w.ledger_id WHERE w.turn_id = t.id \
+                 AND l.state IN ('proposed', 'awaiting', 'ready', 'claimed', 'sent')))) \
+             ORDER BY id LIMIT $2"
+        ));
+        let rows = sqlx::query(sql).bind(now).bind(most).fetch_all(self.readers()).await?;
+        rows.iter().map(turn_of).collect()
+    }
+
+    async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
+        let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
+        sqlx::query(sql).bind(id).fetch_optional(self.readers()).await?.as_ref().map(turn_of).transpose()
+    }
+
+    async fn turns(&self, filter: &TurnFilter, after: Option<&str>, most: i64) -> Result<Page<TurnRow>, StoreError> {
+        let mut query = QueryBuilder::<Driver>::new(format!("SELECT {COLUMNS} FROM turns WHERE 1 = 1"));
+        for (column, value) in [("agent", filter.agent.as_deref()), ("session", filter.session.as_deref())] {
+            if let Some(value) = value {
+                query.push(format!(" AND {column} = ")).push_bind(value.to_owned());
+            }
+        }
+        if let Some(state) = filter.state {
+            query.push(" AND state = ").push_bind(state.as_str());
+        }
+        push_agents(&mut query, filter.agents.as_deref());
+        if let Some(after) = after {
+            query.push(" AND id < ").push_bind(after.to_owned());
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(most + 1);
+        let rows = query.build().fetch_all(self.readers()).await?;
+        let mut items = rows.iter().map(turn_of).collect::<Result<Vec<_>, _>>()?;
+        let more = items.len() as i64 > most;
+        items.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        let next = items.last().filter(|_| more).map(|row| row.id.clone());
+        Ok(Page { items, next })
+    }
+
+    async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError> {
+        let sql = "SELECT id, messages, updated_at FROM turns \
+                   WHERE agent = $1 AND session = $2 AND place IS NOT NULL AND messages IS NOT NULL \
+                   ORDER BY place DESC LIMIT $3";
+        let rows = sqlx::query(sql).bind(agent).bind(session).bind(most).fetch_all(self.readers()).await?;
+        let told = |row: &Row| {
+            let (id, messages, ended_at) = (row.try_get("id")?, row.try_get("messages")?, row.try_get("updated_at")?);
+            Ok(Told { id, messages, ended_at })
+        };
+        rows.iter().rev().map(told).collect()
+    }
+
+    async fn purge_turns(&self, before: i64) -> Result<u64, StoreError> {
+        let mut tx = self.write().await?;
+        let sql = "DELETE FROM turns WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at < $1";
+        let done = sqlx::query(sql).bind(before).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(done.rows_affected())
+    }
+}

@@ -1,0 +1,229 @@
+//! Turns: one message to an agent, to its answer. A turn is a row before the model is asked, and says where it stands.
+
+use async_trait::async_trait;
+
+use crate::error::StoreError;
+use crate::revision::Page;
+
+/// Where a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TurnState {
+    /// An earlier turn of its session is not done yet.
+    Queued,
+    /// A process works on it.
+    Running,
+    /// It waits for a person.
+    Parked,
+    /// It has an answer.
+    Completed,
+    /// It ended without one.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+}
+
+impl TurnState {
+    /// Every state.
+    pub const ALL: [TurnState; 6] = [
+        TurnState::Queued,
+        TurnState::Running,
+        TurnState::Parked,
+        TurnState::Completed,
+        TurnState::Failed,
+        TurnState::Cancelled,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TurnState::Queued => "queued",
+            TurnState::Running => "running",
+            TurnState::Parked => "parked",
+            TurnState::Completed => "completed",
+            TurnState::Failed => "failed",
+            TurnState::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// Whether nothing comes after it.
+    pub fn is_final(self) -> bool {
+        matches!(self, TurnState::Completed | TurnState::Failed | TurnState::Cancelled)
+    }
+}
+
+/// A stored turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRow {
+    /// The id. Ids sort by their time.
+    pub id: String,
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+    /// The turn that spawned it, if any.
+    pub parent: Option<String>,
+    /// Where it stands.
+    pub state: TurnState,
+    /// The message with what the turn runs under, as JSON text.
+    pub input: String,
+    /// Where it stands, as JSON text; none before the first checkpoint.
+    pub checkpoint: Option<String>,
+    /// How it ended, as JSON text.
+    pub outcome: Option<String>,
+    /// Whether somebody asked for its end.
+    pub cancelled: bool,
+    /// Who works on it.
+    pub owner: Option<String>,
+    /// How often it was taken up.
+    pub epoch: i64,
+    /// When it began, in ms since 1970.
+    pub created_at: i64,
+    /// When it last moved, in ms since 1970.
+    pub updated_at: i64,
+}
+
+/// A turn to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTurn {
+    /// The id.
+    pub id: String,
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+    /// The turn that spawns it, if any.
+    pub parent: Option<String>,
+    /// The message with what the turn runs under, as JSON text.
+    pub input: String,
+}
+
+/// The right to work on a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnLease {
+    /// The turn.
+    pub id: String,
+    /// Who works on it.
+    pub owner: String,
+    /// For the how-manieth time.
+    pub epoch: i64,
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnEnd {
+    /// A final state.
+    pub state: TurnState,
+    /// How it ended, as JSON text.
+    pub outcome: String,
+    /// What later turns of the session read of it, as JSON text; none for nothing.
+    pub messages: Option<String>,
+}
+
+/// What later turns read of an ended turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The turn.
+    pub id: String,
+    /// Its messages, as JSON text.
+    pub messages: String,
+    /// When it ended, in ms since 1970.
+    pub ended_at: i64,
+}
+
+/// Which turns are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnFilter {
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this session.
+    pub session: Option<String>,
+    /// In this state.
+    pub state: Option<TurnState>,
+    /// Of these agents only.
+    pub agents: Option<Vec<String>>,
+}
+
+/// Turns.
+#[async_trait]
+pub trait Turns: Send + Sync {
+    /// Begins a turn: as the owner's to run, or queued behind an earlier turn of its session. A turn of this id that is
+    /// there already is returned as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn begin_turn(&self, turn: &NewTurn, owner: &str, lease_ms: i64) -> Result<TurnRow, StoreError>;
+
+    /// Takes a turn up: a queued one when its session is free, a parked one, or a running one whose lease is over. None
+    /// when it is not to be had, or was taken up since `epoch`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn take_turn(&self, id: &str, epoch: i64, owner: &str, lease_ms: i64) -> Result<Option<TurnRow>, StoreError>;
+
+    /// Prolongs the leases of an owner. Returns the ids of those of its turns that somebody asked to end.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn renew_turns(&self, owner: &str, lease_ms: i64) -> Result<Vec<String>, StoreError>;
+
+    /// Records where a turn stands. False when the lease is no longer the caller's; then it must stop.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn checkpoint_turn(&self, lease: &TurnLease, checkpoint: &str) -> Result<bool, StoreError>;
+
+    /// Parks a turn until these calls of the ledger are settled. False when the lease is no longer the caller's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn park_turn(&self, lease: &TurnLease, checkpoint: &str, calls: &[String]) -> Result<bool, StoreError>;
+
+    /// Ends a turn. False when the lease is no longer the caller's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn end_turn(&self, lease: &TurnLease, end: &TurnEnd) -> Result<bool, StoreError>;
+
+    /// Asks for the end of a turn, and returns it as it is; one that nobody works on ends at once. None when there is
+    /// no such turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn cancel_turn(&self, id: &str, outcome: &str) -> Result<Option<TurnRow>, StoreError>;
+
+    /// Turns that can be taken up now: queued ones whose session is free, parked ones whose calls are settled, and
+    /// running ones whose lease is over.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError>;
+
+    /// A turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError>;
+
+    /// Turns, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn turns(&self, filter: &TurnFilter, after: Option<&str>, most: i64) -> Result<Page<TurnRow>, StoreError>;
+
+    /// What ended turns of a session leave to read, the last `most` of them, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError>;
+
+    /// Deletes ended turns that last moved before `before`, in ms since 1970. Returns how many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn purge_turns(&self, before: i64) -> Result<u64, StoreError>;
+}
