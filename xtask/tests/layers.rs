@@ -14,7 +14,8 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-mcp-ingest", &["definition", "egress", "store"]),
     ("toolcrib-executor", &["definition", "egress", "mcp-ingest", "registry", "store"]),
     ("toolcrib-skills", &["definition", "registry", "store"]),
-    ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "store"]),
+    ("toolcrib-turn", &["definition", "egress", "executor", "registry", "skills", "store"]),
+    ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn"]),
     ("toolcrib", &["definition", "egress", "executor", "mcp-ingest", "registry", "store", "api"]),
 ];
 
@@ -24,7 +25,7 @@ fn arrows_point_down() {
     let mut seen = BTreeSet::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
-        if matches!(name, "xtask" | "embedding" | "mcp-conformance" | "transactional-tool") {
+        if matches!(name, "xtask" | "embedding" | "mcp-conformance" | "scripted-model" | "transactional-tool") {
             continue;
         }
         let (_, below) =

@@ -132,7 +132,8 @@ pub(crate) async fn call(
         }
         Some(calls) => {
             let calls = batch_of(calls, &mut keys)?;
-            let outcomes = state.executor.batch(&id, agent, ctx, calls).await;
+            let batch = state.executor.batch_of(agent, calls);
+            let outcomes = state.executor.batch(&id, agent, ctx, batch).await;
             Ok(Json(BatchBody { outcomes: outcomes.into_iter().map(Into::into).collect() }).into_response())
         }
     }

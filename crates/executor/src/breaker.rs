@@ -54,14 +54,18 @@ struct Host {
     probing_since: Option<Instant>,
 }
 
+/// A breaker for each host, or for whatever else has a name and can fail.
 #[derive(Debug, Default)]
-pub(crate) struct Breakers {
+pub struct Breakers {
     hosts: Mutex<HashMap<String, Host>>,
 }
 
 impl Breakers {
     /// Lets a call through, or tells how long the host is paused for.
-    pub(crate) fn admit(&self, host: &str, now: Instant) -> Result<(), Duration> {
+    ///
+    /// # Errors
+    /// The time that is left of the pause.
+    pub fn admit(&self, host: &str, now: Instant) -> Result<(), Duration> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(entry) = hosts.get_mut(host) else { return Ok(()) };
         match entry.open_until {
@@ -79,18 +83,20 @@ impl Breakers {
     }
 
     /// Gives the probe back of a call that says nothing of the host: it was never asked.
-    pub(crate) fn unasked(&self, host: &str) {
+    pub fn unasked(&self, host: &str) {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = hosts.get_mut(host) {
             entry.probing_since = None;
         }
     }
 
-    pub(crate) fn succeeded(&self, host: &str) {
+    /// A call ended well.
+    pub fn succeeded(&self, host: &str) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).remove(host);
     }
 
-    pub(crate) fn failed(&self, host: &str, now: Instant) {
+    /// A call failed for a reason that is the host's.
+    pub fn failed(&self, host: &str, now: Instant) {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if hosts.len() >= MAX_HOSTS && !hosts.contains_key(host) {
             hosts.retain(|_, entry| entry.open_until.is_some_and(|until| now < until));
@@ -104,7 +110,7 @@ impl Breakers {
     }
 
     /// The hosts that failed lately, by name.
-    pub(crate) fn report(&self, now: Instant) -> Vec<BreakerReport> {
+    pub fn report(&self, now: Instant) -> Vec<BreakerReport> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let state = |entry: &Host| match entry.open_until {
             None => BreakerState::Closed,

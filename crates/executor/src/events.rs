@@ -28,6 +28,14 @@ pub enum EventKind {
     CallInDoubt,
     /// A person said what became of a call in doubt.
     VerdictGiven,
+    /// A turn began, or was taken up again.
+    TurnStarted,
+    /// The texts of skills came into a prompt.
+    SkillsActivated,
+    /// A turn waits for a person.
+    TurnParked,
+    /// A turn ended.
+    TurnEnded,
     /// Traces could not be kept.
     TracesLost,
 }
@@ -44,6 +52,10 @@ impl EventKind {
             EventKind::ApprovalDecided => "approval_decided",
             EventKind::CallInDoubt => "call_in_doubt",
             EventKind::VerdictGiven => "verdict_given",
+            EventKind::TurnStarted => "turn_started",
+            EventKind::SkillsActivated => "skills_activated",
+            EventKind::TurnParked => "turn_parked",
+            EventKind::TurnEnded => "turn_ended",
             EventKind::TracesLost => "traces_lost",
         }
     }

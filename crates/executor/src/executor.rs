@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_definition::{Ctx, CtxField, Secrets};
-use toolcrib_registry::{Agent, NoClient, Registry, ToolClient};
+use toolcrib_registry::{Agent, NoClient, Registry, Snapshot, ToolClient};
 use tracing::Instrument;
 
 use crate::claim::Claims;
@@ -143,7 +143,7 @@ impl Executor {
 
     /// Runs one call to its end, also when the caller stops waiting for it.
     pub async fn call(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx, request: CallRequest) -> Outcome {
-        let pipeline = self.pipeline(agent_id, agent, ctx);
+        let pipeline = self.pipeline(agent_id, agent, ctx, self.inner.registry.snapshot());
         let begun = pipeline.begin(&request, None);
         self.run(pipeline, begun, request.arguments).await
     }
@@ -199,12 +199,18 @@ impl Executor {
         ended & self.inner.recorder.flush(left.max(LAST_FLUSH)).await
     }
 
-    pub(crate) fn pipeline(&self, agent_id: &str, agent: &Arc<Agent>, ctx: Ctx) -> Arc<Pipeline> {
+    pub(crate) fn pipeline(
+        &self,
+        agent_id: &str,
+        agent: &Arc<Agent>,
+        ctx: Ctx,
+        snapshot: Arc<Snapshot>,
+    ) -> Arc<Pipeline> {
         // The agent in the path decides which agent is talking, whatever the context says.
         let ctx = ctx.with(CtxField::AgentId, agent_id);
         Arc::new(Pipeline {
             inner: Arc::clone(&self.inner),
-            snapshot: self.inner.registry.snapshot(),
+            snapshot,
             agent_id: agent_id.to_owned(),
             agent: Arc::clone(agent),
             session: ctx.get(CtxField::ChatId).unwrap_or_default().to_owned(),

@@ -134,7 +134,12 @@ impl Executor {
         let nobodys = || (row.agent == TRY_AGENT).then(Arc::default);
         let known = snapshot.agent(&row.agent).map(Arc::clone).or_else(nobodys);
         // An agent that is gone has no limits; its call is only ended.
-        let pipeline = self.pipeline(&row.agent, &known.clone().unwrap_or_default(), ctx.clone().unwrap_or_default());
+        let pipeline = self.pipeline(
+            &row.agent,
+            &known.clone().unwrap_or_default(),
+            ctx.clone().unwrap_or_default(),
+            self.inner.registry.snapshot(),
+        );
         let arguments = match parse(row.arguments.as_bytes()) {
             Ok(Value::Object(arguments)) => Some(arguments),
             _ => None,

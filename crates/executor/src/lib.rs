@@ -60,7 +60,8 @@ mod retry;
 mod trace;
 mod wait;
 
-pub use breaker::{BreakerReport, BreakerState};
+pub use batch::{Batch, BatchObserver, Unobserved};
+pub use breaker::{BreakerReport, BreakerState, Breakers};
 pub use decisions::{DecisionError, LedgerCall, Say, SayOfDoubt, UnfitAnswer};
 pub use dispatch::{Dispatch, DispatchFailure, Dispatched, FailureKind, PreparedCall, UpstreamAnswer};
 pub use events::{Event, EventKind, Events};

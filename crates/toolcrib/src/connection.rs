@@ -24,11 +24,13 @@ use tower::ServiceExt;
 use crate::compose::{self, Parts};
 use crate::config::Config;
 
+type HttpClient = Client<HttpsConnector<HttpConnector>, Full<bytes::Bytes>>;
+
 /// The way to the API. Cloning is cheap and is the same way.
 #[derive(Clone)]
 pub(crate) enum Connection {
     /// A server.
-    Remote { base: String, token: Option<String>, client: Client<HttpsConnector<HttpConnector>, Full<bytes::Bytes>> },
+    Remote { base: String, token: Option<String>, client: Box<HttpClient> },
     /// This process.
     Local { router: Router, executor: Executor, store: Store },
 }
@@ -56,7 +58,7 @@ impl Connection {
             .https_or_http()
             .enable_http1()
             .build();
-        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let client = Box::new(Client::builder(TokioExecutor::new()).build(connector));
         Ok(Self::Remote { base: base.trim_end_matches('/').to_owned(), token, client })
     }
 

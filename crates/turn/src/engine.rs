@@ -1,0 +1,300 @@
+//! The engine: begins turns, takes up those that were left, and tells who follows them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolcrib_definition::CtxField;
+use toolcrib_executor::{EventKind, Executor};
+use toolcrib_registry::{Agent, Registry};
+use toolcrib_skills::SkillBook;
+use toolcrib_store::{NewTurn, Store, StoreError, TurnEnd, TurnLease, TurnRow, TurnState, time_ordered_id};
+use tracing::Instrument;
+
+use crate::checkpoint::Checkpoint;
+use crate::event::{EventLog, TurnEvent};
+use crate::handle::TurnHandle;
+use crate::input::{Input, NewMessage};
+use crate::outcome::{TurnOutcome, TurnStatus};
+use crate::prompt::Past;
+use crate::providers::Providers;
+use crate::run::Run;
+
+/// Turns of a session that are read for its history; the budget cuts further.
+const HISTORY: i64 = 200;
+
+/// How turns are kept.
+#[derive(Debug, Clone)]
+pub struct TurnSettings {
+    /// How long a process may be silent before its turns are taken over. It prolongs its leases three times in that time.
+    /// Default 15 s.
+    pub lease: Duration,
+    /// How often turns are looked for that can be taken up, although nobody told of one. Default 1 s.
+    pub look_every: Duration,
+    /// How long ended turns are kept, and with them the history of their sessions. Default 30 days.
+    pub retention: Duration,
+}
+
+impl Default for TurnSettings {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(15),
+            look_every: Duration::from_secs(1),
+            retention: Duration::from_secs(30 * 24 * 3600),
+        }
+    }
+}
+
+/// Runs turns. Cloning is cheap and is the same engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+pub(crate) struct Inner {
+    executor: Executor,
+    skills: Arc<SkillBook>,
+    providers: ArcSwap<Providers>,
+    pub(crate) settings: TurnSettings,
+    /// The name of this process in the rows.
+    pub(crate) owner: String,
+    live: Mutex<HashMap<String, Live>>,
+    pub(crate) running: TaskTracker,
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// A turn that is worked on, or followed, in this process.
+struct Live {
+    log: Weak<EventLog>,
+    cancel: CancellationToken,
+}
+
+impl Engine {
+    /// An engine over this executor. [`Engine::keep`] has to run beside it.
+    pub fn new(executor: Executor, skills: Arc<SkillBook>, providers: Arc<Providers>, settings: TurnSettings) -> Self {
+        let owner = executor.registry().store().randomness().hex();
+        Self(Arc::new(Inner {
+            executor,
+            skills,
+            providers: ArcSwap::new(providers),
+            settings,
+            owner,
+            live: Mutex::default(),
+            running: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+        }))
+    }
+
+    /// What runs the calls.
+    pub fn executor(&self) -> &Executor {
+        &self.0.executor
+    }
+
+    /// The skills.
+    pub fn skills(&self) -> &Arc<SkillBook> {
+        &self.0.skills
+    }
+
+    /// The providers, now.
+    pub fn providers(&self) -> Arc<Providers> {
+        self.0.providers.load_full()
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        self.0.executor.registry()
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.registry().store()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// Begins a turn of an agent, or queues it behind an earlier one of its session. It goes on also when nobody follows
+    /// it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    pub async fn begin(&self, agent_id: &str, agent: &Agent, message: NewMessage) -> Result<TurnHandle, StoreError> {
+        let store = self.store();
+        let id = time_ordered_id(store.clock().as_ref(), store.randomness().as_ref());
+        let session = message
+            .session
+            .unwrap_or_else(|| message.ctx.get(CtxField::ChatId).map_or_else(|| id.clone(), str::to_owned));
+        let input = Input { text: message.text, ctx: message.ctx, agent: agent.clone(), depth: 0 };
+        let turn = NewTurn { id, agent: agent_id.to_owned(), session, parent: None, input: input.to_json() };
+        self.begin_row(turn).await
+    }
+
+    /// Begins a turn, or finds the one of this id.
+    pub(crate) async fn begin_row(&self, turn: NewTurn) -> Result<TurnHandle, StoreError> {
+        let (log, cancel) = self.enlist(&turn.id);
+        let row = self.store().begin_turn(&turn, &self.0.owner, self.lease_ms()).await?;
+        let handle = TurnHandle::new(self.clone(), row.id.clone(), row.session.clone(), Arc::clone(&log));
+        match row.state {
+            TurnState::Running if row.owner.as_ref() == Some(&self.0.owner) && row.epoch == 1 => {
+                self.spawn(row, log, cancel);
+            }
+            TurnState::Queued => log.push(TurnEvent::Queued),
+            // Somebody works on it, or it waits: the row says how it ends.
+            _ => {}
+        }
+        Ok(handle)
+    }
+
+    /// Follows a turn. What happened before is told as far as this process knows. None when there is no such turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn follow(&self, id: &str) -> Result<Option<TurnHandle>, StoreError> {
+        let Some(row) = self.store().turn(id).await? else { return Ok(None) };
+        let (log, _) = self.enlist(id);
+        Ok(Some(TurnHandle::new(self.clone(), row.id, row.session, log)))
+    }
+
+    /// Asks for the end of a turn. What it did stays done; calls that wait for a person are taken back. Returns the turn
+    /// as it is; none when there is no such turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    pub async fn cancel(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
+        let outcome = failed(TurnStatus::Cancelled, "turn.cancelled", "somebody ended the turn before it began");
+        let row = self.store().cancel_turn(id, &serde_json::to_string(&outcome).unwrap_or_default()).await?;
+        self.cancel_here(id);
+        Ok(row)
+    }
+
+    pub(crate) fn cancel_here(&self, id: &str) {
+        if let Some(live) = self.0.live.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+            live.cancel.cancel();
+        }
+    }
+
+    pub(crate) fn lease_ms(&self) -> i64 {
+        i64::try_from(self.0.settings.lease.as_millis()).unwrap_or(i64::MAX / 4)
+    }
+
+    pub(crate) fn publish(&self, kind: EventKind, agent: &str, data: impl FnOnce() -> Value) {
+        self.0.executor.events().publish(kind, Some(agent), || {
+            let mut data = data();
+            data["agent"] = agent.into();
+            data
+        });
+    }
+
+    /// The log of a turn in this process, and what cancels it here.
+    fn enlist(&self, id: &str) -> (Arc<EventLog>, CancellationToken) {
+        let mut live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = live.get(id)
+            && let Some(log) = known.log.upgrade()
+        {
+            return (log, known.cancel.clone());
+        }
+        let (log, cancel) = (Arc::new(EventLog::default()), CancellationToken::new());
+        live.retain(|_, known| known.log.strong_count() > 0);
+        live.insert(id.to_owned(), Live { log: Arc::downgrade(&log), cancel: cancel.clone() });
+        (log, cancel)
+    }
+
+    /// Works on a turn that was taken up by this process.
+    pub(crate) fn take_up(&self, row: TurnRow) {
+        let (log, cancel) = self.enlist(&row.id);
+        self.spawn(row, log, cancel);
+    }
+
+    fn spawn(&self, row: TurnRow, log: Arc<EventLog>, cancel: CancellationToken) {
+        let engine = self.clone();
+        let span = tracing::debug_span!("turn.run", turn = %row.id, agent = %row.agent);
+        self.0.running.spawn(async move { engine.work(row, log, cancel).await }.instrument(span));
+    }
+
+    async fn work(&self, row: TurnRow, log: Arc<EventLog>, cancel: CancellationToken) {
+        if row.cancelled {
+            cancel.cancel();
+        }
+        let owner = self.0.owner.clone();
+        let lease = TurnLease { id: row.id.clone(), owner, epoch: row.epoch };
+        self.publish(
+            EventKind::TurnStarted,
+            &row.agent,
+            || json!({ "turn": row.id, "session": row.session, "resumed": row.epoch > 1 }),
+        );
+        let checkpoint = row.checkpoint.as_deref().map(serde_json::from_str::<Checkpoint>).transpose();
+        let (Some(input), Ok(at)) = (Input::from_json(&row.input), checkpoint) else {
+            return self.give_up(&lease, &log).await;
+        };
+        let history = match self.history(&row).await {
+            Ok(history) => history,
+            Err(error) => {
+                tracing::error!(error = %error, "turn.history.read failed; the turn is left to be resumed");
+                return;
+            }
+        };
+        let since = Instant::now();
+        let at = at.unwrap_or_default();
+        let left = input.agent.limits().turn_timeout.saturating_sub(Duration::from_millis(at.ran_ms));
+        let mut run = Run {
+            engine: self.clone(),
+            lease,
+            agent_id: row.agent,
+            session: row.session,
+            agent: Arc::new(input.agent.clone()),
+            input,
+            snapshot: self.registry().snapshot(),
+            skills: self.0.skills.catalog(),
+            history,
+            at,
+            log,
+            cancel,
+            since,
+            deadline: since + left,
+        };
+        let stop = run.work().await;
+        run.finish(stop).await;
+    }
+
+    /// What earlier turns of the session left to read. One that can't be read hides no other.
+    async fn history(&self, row: &TurnRow) -> Result<Vec<Past>, StoreError> {
+        let told = self.store().session_messages(&row.agent, &row.session, HISTORY).await?;
+        let read = told.iter().filter_map(|told| {
+            serde_json::from_str(&told.messages)
+                .inspect_err(|error| tracing::error!(turn = %told.id, error = %error, "turn.history.row unreadable"))
+                .ok()
+        });
+        Ok(read.collect())
+    }
+
+    /// Ends a turn whose row can't be read.
+    async fn give_up(&self, lease: &TurnLease, log: &EventLog) {
+        let outcome = failed(TurnStatus::Failed, "turn.unreadable", "the stored turn can't be read");
+        let text = serde_json::to_string(&outcome).unwrap_or_default();
+        let end = TurnEnd { state: TurnState::Failed, outcome: text, messages: None };
+        if let Err(error) = self.store().end_turn(lease, &end).await {
+            tracing::error!(error = %error, "turn.end.write failed");
+        }
+        log.push(TurnEvent::Ended { outcome: Box::new(outcome) });
+    }
+}
+
+/// The outcome of a turn that did nothing.
+fn failed(status: TurnStatus, code: &str, error: &str) -> TurnOutcome {
+    TurnOutcome {
+        status,
+        text: None,
+        code: Some(code.to_owned()),
+        error: Some(error.to_owned()),
+        attachments: Vec::new(),
+        evidence: Vec::new(),
+        skills: Vec::new(),
+        model: None,
+        usage: crate::model::Usage::default(),
+        steps: 0,
+        tool_calls: 0,
+        duration_ms: 0,
+    }
+}

@@ -1,0 +1,46 @@
+//! What a turn begins with, and what its row keeps of that.
+
+use serde_json::{Value, json};
+use toolcrib_definition::Ctx;
+use toolcrib_definition::json::parse;
+use toolcrib_registry::Agent;
+
+/// What a turn begins with.
+#[derive(Debug, Clone, Default)]
+pub struct NewMessage {
+    /// What the user says.
+    pub text: String,
+    /// The session; a new one when none.
+    pub session: Option<String>,
+    /// The turn context, set by the trusted caller.
+    pub ctx: Ctx,
+}
+
+/// What the row keeps: the turn runs under it however often it is taken up.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    pub(crate) text: String,
+    pub(crate) ctx: Ctx,
+    /// The agent as it was when the turn began.
+    pub(crate) agent: Agent,
+    /// How many turns stand above it.
+    pub(crate) depth: usize,
+}
+
+impl Input {
+    pub(crate) fn to_json(&self) -> String {
+        let Self { text, ctx, agent, depth } = self;
+        json!({ "text": text, "ctx": ctx.to_json(), "agent": agent.to_json(), "depth": depth }).to_string()
+    }
+
+    /// What a row keeps; none when it can't be read.
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
+        let value = parse(text.as_bytes()).ok()?;
+        Some(Self {
+            text: value.get("text")?.as_str()?.to_owned(),
+            ctx: Ctx::from_json(value.get("ctx").unwrap_or(&Value::Null)).ok()?,
+            agent: Agent::from_json(value.get("agent")?).ok()?,
+            depth: usize::try_from(value.get("depth")?.as_u64()?).ok()?,
+        })
+    }
+}

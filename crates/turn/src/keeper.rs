@@ -1,0 +1,93 @@
+//! Taking up turns: queued ones whose session is free, parked ones whose people decided, and those of processes that are
+//! gone. And keeping the leases of one's own.
+
+use std::time::Duration;
+
+use toolcrib_store::Change;
+
+use crate::engine::Engine;
+
+/// Turns that are taken up at once.
+const AT_ONCE: i64 = 50;
+/// How often old turns are deleted.
+const PURGE_EVERY: Duration = Duration::from_secs(3600);
+
+impl Engine {
+    /// Keeps turns going until [`Engine::drain`]. Run it once, on a task of its own.
+    pub async fn keep(self) {
+        let renewing = self.clone().renew();
+        tokio::join!(renewing, self.clone().purge(), self.take_what_can_be());
+    }
+
+    /// Lets the turns in flight end, at most `limit` long, and takes up no more. Tells whether they all did; the others are
+    /// resumed by whoever starts next.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.inner().shutdown.cancel();
+        self.inner().running.close();
+        tokio::time::timeout(limit, self.inner().running.wait()).await.is_ok()
+    }
+
+    async fn take_what_can_be(self) {
+        let changes = self.store().changes();
+        let (mut turns, mut settled) = (changes.listen(), changes.listen());
+        loop {
+            self.take_once().await;
+            tokio::select! {
+                () = self.inner().shutdown.cancelled() => return,
+                () = turns.next(Change::Turn) => {}
+                () = settled.next(Change::Settled) => {}
+                () = tokio::time::sleep(self.inner().settings.look_every) => {}
+            }
+        }
+    }
+
+    async fn take_once(&self) {
+        let rows = match self.store().turns_to_take(AT_ONCE).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(error = %error, "turn.keeper.look failed");
+                return;
+            }
+        };
+        for row in rows {
+            match self.store().take_turn(&row.id, row.epoch, &self.inner().owner, self.lease_ms()).await {
+                Ok(Some(row)) => self.take_up(row),
+                // Another process was faster.
+                Ok(None) => {}
+                Err(error) => tracing::warn!(error = %error, turn = %row.id, "turn.keeper.take failed"),
+            }
+        }
+    }
+
+    async fn renew(self) {
+        let every = self.inner().settings.lease / 3;
+        loop {
+            // As long as turns run, also while the process waits for them to end.
+            if self.inner().shutdown.is_cancelled() && self.inner().running.is_empty() {
+                return;
+            }
+            tokio::time::sleep(every).await;
+            if self.inner().running.is_empty() {
+                continue;
+            }
+            match self.store().renew_turns(&self.inner().owner, self.lease_ms()).await {
+                Ok(cancelled) => cancelled.iter().for_each(|id| self.cancel_here(id)),
+                Err(error) => tracing::warn!(error = %error, "turn.keeper.renew failed"),
+            }
+        }
+    }
+
+    async fn purge(self) {
+        loop {
+            tokio::select! {
+                () = self.inner().shutdown.cancelled() => return,
+                () = tokio::time::sleep(PURGE_EVERY) => {}
+            }
+            let kept = i64::try_from(self.inner().settings.retention.as_millis()).unwrap_or(i64::MAX / 4);
+            let before = self.store().clock().now_ms() - kept;
+            if let Err(error) = self.store().purge_turns(before).await {
+                tracing::warn!(error = %error, "turn.keeper.purge failed");
+            }
+        }
+    }
+}

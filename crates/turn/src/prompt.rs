@@ -1,0 +1,178 @@
+//! The prompt: what a model is told, within a budget.
+//!
+//! Its beginning is the same bytes from turn to turn, so that providers' caches work: who the agent is, the skills it has
+//! always, the list of the others, the list of deferred tools, then the conversation, which only grows. What a message
+//! brings (skills by their triggers) stands with that message.
+//!
+//! What is given up when the budget is short, in this order: the deferred list, the list of skills, the texts that the
+//! message brought (the last first), the texts that the agent has always (the last first), the oldest turns. Never who the
+//! agent is, what the user says now, and what this turn has done.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use toolcrib_skills::{Active, Skill};
+
+use crate::message::Message;
+use crate::model::ToolOffer;
+
+/// Bytes a token is taken to have.
+const BYTES_OF_A_TOKEN: usize = 4;
+/// What a provider's form costs beside a text, in bytes.
+const FRAME: usize = 16;
+
+/// What a prompt is made of.
+pub(crate) struct PromptParts<'a> {
+    pub(crate) identity: &'a str,
+    pub(crate) eager: Vec<Active>,
+    pub(crate) listed: Vec<&'a Arc<Skill>>,
+    /// Name and description.
+    pub(crate) deferred: Vec<(&'a str, &'a str)>,
+    /// The messages of each turn before, oldest first.
+    pub(crate) history: &'a [Past],
+    pub(crate) now: Now<'a>,
+    pub(crate) tools: &'a [ToolOffer],
+    /// In tokens.
+    pub(crate) budget: usize,
+}
+
+/// The turn that the prompt is for.
+pub(crate) enum Now<'a> {
+    /// It begins with this, and with what it brings.
+    Begins { user: &'a str, triggered: Vec<Active> },
+    /// It has come so far.
+    Goes { messages: &'a [Message] },
+}
+
+/// What a turn before left to read.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Past {
+    pub(crate) messages: Vec<Message>,
+    /// The skills whose texts are in them.
+    #[serde(default)]
+    pub(crate) skills: Vec<String>,
+}
+
+/// A prompt that fits.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Prompt {
+    pub(crate) system: String,
+    pub(crate) messages: Vec<Message>,
+    /// The first message of the turn, when it begins.
+    pub(crate) user: Option<Message>,
+    /// The skills whose texts are in it for this turn's sake: eager, then triggered.
+    pub(crate) active: Vec<Active>,
+    /// What was given up, in words.
+    pub(crate) given_up: Vec<String>,
+}
+
+/// The prompt can't be made short enough.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the prompt needs about {needed} tokens without anything that could be left out, and context_budget is {budget}; \
+     shorten the instructions or the message, or raise the budget"
+)]
+pub(crate) struct TooLong {
+    pub(crate) needed: usize,
+    pub(crate) budget: usize,
+}
+
+pub(crate) fn tokens(bytes: usize) -> usize {
+    bytes.div_ceil(BYTES_OF_A_TOKEN)
+}
+
+/// Builds a prompt within its budget.
+pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
+    let mut given_up = Vec::new();
+    let fixed = tools_bytes(parts.tools)
+        + match &parts.now {
+            Now::Begins { user, .. } => user.len() + FRAME,
+            Now::Goes { messages } => bytes(messages),
+        };
+    let mut eager = std::mem::take(&mut parts.eager);
+    let mut triggered = match &mut parts.now {
+        Now::Begins { triggered, .. } => std::mem::take(triggered),
+        Now::Goes { .. } => Vec::new(),
+    };
+    let mut history = parts.history;
+    let (mut listed, mut deferred) = (!parts.listed.is_empty(), !parts.deferred.is_empty());
+    loop {
+        let system = system_of(&parts, &eager, listed, deferred);
+        let brought: usize = triggered.iter().map(|active| section(active).len()).sum();
+        let past: usize = history.iter().map(|past| bytes(&past.messages)).sum();
+        let needed = tokens(system.len() + brought + past + fixed);
+        if needed <= parts.budget {
+            let (user, turn) = match parts.now {
+                Now::Begins { user, .. } => {
+                    let message = Message::User { text: user_text(user, &triggered) };
+                    (Some(message.clone()), vec![message])
+                }
+                Now::Goes { messages } => (None, messages.to_vec()),
+            };
+            let messages = history.iter().flat_map(|past| past.messages.clone()).chain(turn).collect();
+            let active = eager.into_iter().chain(triggered).collect();
+            return Ok(Prompt { system, messages, user, active, given_up });
+        }
+        if std::mem::take(&mut deferred) {
+            given_up.push("the list of deferred tools".to_owned());
+        } else if std::mem::take(&mut listed) {
+            given_up.push("the list of skills".to_owned());
+        } else if let Some(active) = triggered.pop().or_else(|| eager.pop()) {
+            given_up.push(format!("the skill {} ({})", active.skill.name(), active.reason));
+        } else if let Some((_, rest)) = history.split_first() {
+            history = rest;
+            given_up.push("the oldest turn".to_owned());
+        } else {
+            return Err(TooLong { needed, budget: parts.budget });
+        }
+    }
+}
+
+fn bytes(messages: &[Message]) -> usize {
+    messages.iter().map(|message| message.bytes() + FRAME).sum()
+}
+
+fn tools_bytes(tools: &[ToolOffer]) -> usize {
+    let of = |tool: &ToolOffer| tool.name.len() + tool.description.len() + tool.parameters.to_string().len() + FRAME;
+    tools.iter().map(of).sum()
+}
+
+fn system_of(parts: &PromptParts<'_>, eager: &[Active], listed: bool, deferred: bool) -> String {
+    let mut sections = vec![parts.identity.trim().to_owned()];
+    sections.extend(eager.iter().map(section));
+    if listed {
+        let mut list = String::from(
+            "<available_skills>\nBefore you work on something that one of these describes, call load_skill with its \
+             name and follow what it says.\n",
+        );
+        for skill in parts.listed.iter().filter(|skill| eager.iter().all(|active| active.skill.name() != skill.name()))
+        {
+            let _ = writeln!(list, "- {}: {}", skill.name(), skill.description());
+        }
+        sections.push(list + "</available_skills>");
+    }
+    if deferred {
+        let mut list = String::from(
+            "<deferred_tools>\nThese tools exist and can't be called yet. Call tool_search with what you want to do; the \
+             tools that it finds can be called from then on.\n",
+        );
+        for (name, description) in &parts.deferred {
+            let first = description.lines().next().unwrap_or_default();
+            let _ = writeln!(list, "- {name}: {first}");
+        }
+        sections.push(list + "</deferred_tools>");
+    }
+    sections.retain(|section| !section.is_empty());
+    sections.join("\n\n")
+}
+
+/// A skill's text as the model reads it.
+fn section(active: &Active) -> String {
+    format!("<skill name=\"{}\">\n{}\n</skill>", active.skill.name(), active.skill.body())
+}
+
+fn user_text(user: &str, triggered: &[Active]) -> String {
+    let mut sections: Vec<String> = triggered.iter().map(section).collect();
+    sections.push(user.to_owned());
+    sections.join("\n\n")
+}

@@ -1,0 +1,450 @@
+//! The loop of one turn: prompt, model, calls, and again, until an answer, a halt, a limit or a park.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolcrib_definition::EffectMode;
+use toolcrib_executor::EventKind;
+use toolcrib_registry::{Agent, ModelChoice, Snapshot};
+use toolcrib_skills::{Active, SkillCatalog};
+use toolcrib_store::{StoreError, TurnEnd, TurnLease, TurnState};
+
+use crate::checkpoint::{ActiveSkill, Checkpoint, PendingCall};
+use crate::engine::Engine;
+use crate::event::{EventLog, TurnEvent};
+use crate::input::Input;
+use crate::message::{CallResult, Message, ModelCall};
+use crate::model::{ModelError, ModelRequest, ToolOffer};
+use crate::outcome::{TurnOutcome, TurnStatus};
+use crate::prompt::{self, Now, Past, PromptParts};
+use crate::providers::{Answer, Listener};
+use crate::system_tools::{SPAWN_SUBAGENTS, load_skill_offer, spawn_subagents_offer, tool_search_offer};
+
+/// A turn that is being worked on.
+pub(crate) struct Run {
+    pub(crate) engine: Engine,
+    pub(crate) lease: TurnLease,
+    pub(crate) agent_id: String,
+    pub(crate) session: String,
+    pub(crate) input: Input,
+    pub(crate) agent: Arc<Agent>,
+    /// The catalogs as they were when it was taken up.
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) skills: Arc<SkillCatalog>,
+    pub(crate) history: Vec<Past>,
+    pub(crate) at: Checkpoint,
+    pub(crate) log: Arc<EventLog>,
+    pub(crate) cancel: CancellationToken,
+    /// When it was taken up.
+    pub(crate) since: Instant,
+    pub(crate) deadline: Instant,
+}
+
+/// Why a turn stops being worked on here.
+pub(crate) enum Stop {
+    /// It ended.
+    Ended(Box<TurnOutcome>),
+    /// It waits for people, who are asked this.
+    Parked { approvals: Vec<String> },
+    /// Another process works on it, or the database can't be written: whoever takes it up goes on from the last
+    /// checkpoint.
+    Left,
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(error = %error, reason = error.reason(), "turn.checkpoint.write failed; the turn is left to be resumed");
+        Stop::Left
+    }
+}
+
+impl Run {
+    /// Works on the turn until it stops.
+    pub(crate) async fn work(&mut self) -> Stop {
+        self.log.push(TurnEvent::Started { resumed: self.at.step > 0 || !self.at.messages.is_empty() });
+        loop {
+            match self.step().await {
+                Ok(()) => {}
+                Err(stop) => return stop,
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), Stop> {
+        self.check_end()?;
+        if self.at.pending.is_empty() {
+            let answer = self.ask_model().await?;
+            self.take(answer)?;
+            // What may change something is asked for once, and is known before it is done.
+            if self.changes_something() {
+                self.save().await?;
+            }
+        }
+        self.run_pending().await?;
+        self.save().await
+    }
+
+    /// Whether the calls that are asked for may change something, or begin turns of their own.
+    fn changes_something(&self) -> bool {
+        let changes = |tool: &str| match self.snapshot.tool(tool) {
+            Some(entry) => entry.effect() != EffectMode::Idempotent,
+            None => tool == SPAWN_SUBAGENTS,
+        };
+        self.at.pending.iter().any(|pending| changes(&pending.call.tool))
+    }
+
+    /// The end that came from outside.
+    pub(crate) fn check_end(&self) -> Result<(), Stop> {
+        if self.cancel.is_cancelled() {
+            return Err(self.end(TurnStatus::Cancelled, None, "turn.cancelled", "somebody ended the turn"));
+        }
+        if Instant::now() >= self.deadline {
+            return Err(self.timed_out());
+        }
+        Ok(())
+    }
+
+    fn timed_out(&self) -> Stop {
+        let seconds = self.agent.limits().turn_timeout.as_secs();
+        self.end(
+            TurnStatus::Limit,
+            None,
+            "turn.timeout",
+            &format!("the turn took longer than {seconds} s (turn_timeout)"),
+        )
+    }
+
+    /// Writes down where it stands.
+    async fn save(&mut self) -> Result<(), Stop> {
+        let text = self.checkpoint_text();
+        if self.engine.store().checkpoint_turn(&self.lease, &text).await? { Ok(()) } else { Err(Stop::Left) }
+    }
+
+    fn checkpoint_text(&self) -> String {
+        let at = Checkpoint { ran_ms: self.ran_ms(), ..self.at.clone() };
+        serde_json::to_string(&at).unwrap_or_default()
+    }
+
+    /// How long it has run, in ms, without its waits for people.
+    fn ran_ms(&self) -> u64 {
+        self.at.ran_ms + u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    async fn ask_model(&mut self) -> Result<Answer, Stop> {
+        let models: Vec<ModelChoice> =
+            self.agent.model().into_iter().chain(self.agent.fallback_models()).cloned().collect();
+        if models.is_empty() {
+            let message = format!("the agent {} names no provider and model", self.agent_id);
+            return Err(self.end(TurnStatus::Failed, None, "turn.no_model", &message));
+        }
+        let request = self.request()?;
+        let mut listener = ToLog { log: Arc::clone(&self.log) };
+        let providers = self.engine.providers();
+        let asked = tokio::select! {
+            answer = providers.ask(&models, &request, &mut listener) => answer,
+            () = self.cancel.cancelled() => {
+                return Err(self.end(TurnStatus::Cancelled, None, "turn.cancelled", "somebody ended the turn"));
+            }
+            () = tokio::time::sleep_until(self.deadline) => return Err(self.timed_out()),
+        };
+        asked.map_err(|error: ModelError| self.end(TurnStatus::Failed, None, error.code(), &error.to_string()))
+    }
+
+    /// The request for the next answer. The first one decides which skills are in the prompt.
+    fn request(&mut self) -> Result<ModelRequest, Stop> {
+        let (agent, snapshot, catalog) =
+            (Arc::clone(&self.agent), Arc::clone(&self.snapshot), Arc::clone(&self.skills));
+        let skills = catalog.of(&self.agent_id, &agent);
+        let allowed = snapshot.allowed(&agent);
+        let deferred: Vec<(&str, &str)> = allowed
+            .iter()
+            .filter(|tool| !agent.offers(tool))
+            .filter_map(|tool| Some((tool.name(), tool.view()?.description)))
+            .collect();
+        let listed = skills.list();
+        let tools = self.offers(&snapshot, !deferred.is_empty(), !listed.is_empty());
+        let eager = skills.eager();
+        let now = match self.at.messages.is_empty() {
+            true => {
+                let present: HashSet<String> = eager
+                    .iter()
+                    .map(|active| active.skill.name().to_owned())
+                    .chain(self.history.iter().flat_map(|past| past.skills.iter().cloned()))
+                    .collect();
+                Now::Begins { user: &self.input.text, triggered: skills.activate(&self.input.text, &present) }
+            }
+            false => Now::Goes { messages: &self.at.messages },
+        };
+        let prompt = prompt::build(PromptParts {
+            identity: agent.instructions().unwrap_or_default(),
+            eager,
+            listed,
+            deferred,
+            history: &self.history,
+            now,
+            tools: &tools,
+            budget: agent.limits().context_budget,
+        });
+        let prompt =
+            prompt.map_err(|error| self.end(TurnStatus::Failed, None, "turn.context_budget", &error.to_string()))?;
+        if !prompt.given_up.is_empty() {
+            self.log.push(TurnEvent::ContextCut { given_up: prompt.given_up });
+        }
+        if let Some(user) = prompt.user {
+            self.at.messages.push(user);
+            self.activated(&prompt.active);
+        }
+        Ok(ModelRequest {
+            model: String::new(),
+            system: prompt.system,
+            messages: prompt.messages,
+            tools,
+            temperature: agent.temperature(),
+            max_output_tokens: agent.max_output_tokens(),
+        })
+    }
+
+    /// Skills came into the prompt.
+    pub(crate) fn activated(&mut self, active: &[Active]) {
+        if active.is_empty() {
+            return;
+        }
+        let skills: Vec<ActiveSkill> = active
+            .iter()
+            .map(|active| ActiveSkill { name: active.skill.name().to_owned(), reason: active.reason.to_string() })
+            .collect();
+        self.at.skills.extend(skills.iter().cloned());
+        let (turn, session) = (&self.lease.id, &self.session);
+        self.engine.publish(
+            EventKind::SkillsActivated,
+            &self.agent_id,
+            || json!({ "turn": turn, "session": session, "skills": skills }),
+        );
+        self.log.push(TurnEvent::SkillsActivated { skills });
+    }
+
+    /// What the model may ask for: always in the same order, what was found later at the end.
+    fn offers(&self, snapshot: &Snapshot, search: bool, load: bool) -> Vec<ToolOffer> {
+        let mut offers = Vec::new();
+        if search {
+            offers.push(tool_search_offer());
+        }
+        if load {
+            offers.push(load_skill_offer());
+        }
+        if self.may_spawn() {
+            offers.push(spawn_subagents_offer());
+        }
+        let found = self.at.enabled.iter().filter_map(|name| snapshot.tool(name));
+        let shown = snapshot.allowed(&self.agent).into_iter().filter(|tool| self.agent.offers(tool));
+        offers.extend(shown.chain(found).filter_map(|tool| {
+            let view = tool.view()?;
+            Some(ToolOffer {
+                name: view.name.to_string(),
+                description: view.description.to_owned(),
+                parameters: view.parameters.schema().clone().into(),
+            })
+        }));
+        offers
+    }
+
+    /// Whether it may spawn subagents: only an agent that names the tool, and not too deep.
+    pub(crate) fn may_spawn(&self) -> bool {
+        self.agent.names_tool(SPAWN_SUBAGENTS) && self.input.depth < self.agent.limits().subagent_depth
+    }
+
+    /// Takes the model's answer in.
+    fn take(&mut self, answer: Answer) -> Result<(), Stop> {
+        self.at.usage += answer.usage;
+        self.at.model = Some(answer.model.to_string());
+        let step = self.at.step;
+        self.at.step += 1;
+        let named =
+            |(place, call): (usize, ModelCall)| ModelCall { id: format!("{}_{step}_{place}", self.lease.id), ..call };
+        let calls: Vec<ModelCall> = answer.calls.into_iter().enumerate().map(named).collect();
+        let text = answer.text;
+        if calls.is_empty() {
+            self.at.messages.push(Message::Assistant { text: text.clone(), calls });
+            if answer.cut {
+                let message = "the model's answer was cut at the longest it may be (max_output_tokens)";
+                return Err(self.end(TurnStatus::Limit, Some(text), "turn.output_cut", message));
+            }
+            return Err(Stop::Ended(Box::new(self.outcome(TurnStatus::Completed, Some(text)))));
+        }
+        self.at.pending = calls.iter().cloned().map(PendingCall::new).collect();
+        self.at.messages.push(Message::Assistant { text, calls });
+        Ok(())
+    }
+
+    /// Appends what the calls came to, for the model to read.
+    pub(crate) fn answer_calls(&mut self) {
+        // A single result never takes more than a quarter of what there is.
+        let longest = self.agent.limits().context_budget.max(64);
+        let result = |pending: PendingCall| CallResult {
+            id: pending.call.id,
+            tool: pending.call.tool,
+            text: shortened(pending.ended.map(|ended| text_of(ended.result)).unwrap_or_default(), longest),
+        };
+        let results = std::mem::take(&mut self.at.pending).into_iter().map(result).collect();
+        self.at.messages.push(Message::Tool { results });
+    }
+
+    /// An end that is no answer.
+    pub(crate) fn end(&self, status: TurnStatus, text: Option<String>, code: &str, error: &str) -> Stop {
+        let outcome = self.outcome(status, text);
+        Stop::Ended(Box::new(TurnOutcome { code: Some(code.to_owned()), error: Some(error.to_owned()), ..outcome }))
+    }
+
+    pub(crate) fn outcome(&self, status: TurnStatus, text: Option<String>) -> TurnOutcome {
+        TurnOutcome {
+            status,
+            text: text.filter(|text| !text.trim().is_empty()),
+            code: None,
+            error: None,
+            attachments: self.at.attachments.clone(),
+            evidence: self.at.evidence.clone(),
+            skills: self.at.skills.clone(),
+            model: self.at.model.clone(),
+            usage: self.at.usage,
+            steps: self.at.step,
+            tool_calls: self.at.calls,
+            duration_ms: self.ran_ms(),
+        }
+    }
+
+    /// Writes down how it stopped, and tells it. Whether the turn is no longer this process's.
+    pub(crate) async fn finish(mut self, stop: Stop) {
+        if let Stop::Ended(_) = &stop {
+            // What people are still asked about comes to nothing that anybody reads.
+            let waits = std::mem::take(&mut self.at.waits);
+            self.take_back(&waits).await;
+        }
+        let written = match stop {
+            Stop::Ended(outcome) => self.finish_ended(*outcome).await,
+            Stop::Parked { approvals } => self.finish_parked(approvals).await,
+            Stop::Left => Ok(()),
+        };
+        if let Err(error) = written {
+            tracing::error!(error = %error, reason = error.reason(), turn = %self.lease.id, "turn.end.write failed; the turn is left to be resumed");
+        }
+    }
+
+    async fn finish_ended(&mut self, outcome: TurnOutcome) -> Result<(), StoreError> {
+        let state = match outcome.status {
+            TurnStatus::Completed | TurnStatus::Halted => TurnState::Completed,
+            TurnStatus::Limit | TurnStatus::Failed => TurnState::Failed,
+            TurnStatus::Cancelled => TurnState::Cancelled,
+        };
+        let past = Past { messages: self.told(&outcome), skills: self.brought() };
+        let end = TurnEnd {
+            state,
+            outcome: serde_json::to_string(&outcome).unwrap_or_default(),
+            messages: (!past.messages.is_empty()).then(|| serde_json::to_string(&past).unwrap_or_default()),
+        };
+        if self.engine.store().end_turn(&self.lease, &end).await? {
+            let (turn, session) = (&self.lease.id, &self.session);
+            self.engine.publish(EventKind::TurnEnded, &self.agent_id, || {
+                json!({
+                    "turn": turn, "session": session, "status": outcome.status, "code": outcome.code,
+                    "steps": outcome.steps, "tool_calls": outcome.tool_calls, "duration_ms": outcome.duration_ms,
+                })
+            });
+            self.log.push(TurnEvent::Ended { outcome: Box::new(outcome) });
+        }
+        Ok(())
+    }
+
+    async fn finish_parked(&mut self, approvals: Vec<String>) -> Result<(), StoreError> {
+        let text = self.checkpoint_text();
+        if self.engine.store().park_turn(&self.lease, &text, &self.at.waits).await? {
+            let (turn, session) = (&self.lease.id, &self.session);
+            self.engine.publish(
+                EventKind::TurnParked,
+                &self.agent_id,
+                || json!({ "turn": turn, "session": session, "approvals": approvals }),
+            );
+            self.log.push(TurnEvent::Parked { approvals });
+        }
+        Ok(())
+    }
+
+    /// What later turns read of this one: whole exchanges, with an end.
+    fn told(&self, outcome: &TurnOutcome) -> Vec<Message> {
+        let mut messages = self.at.messages.clone();
+        if messages.is_empty() {
+            messages.push(Message::User { text: self.input.text.clone() });
+        }
+        if let Some(Message::Assistant { calls, .. }) = messages.last()
+            && !calls.is_empty()
+        {
+            // Asked for, and never answered.
+            messages.pop();
+        }
+        let answered = matches!(messages.last(), Some(Message::Assistant { .. }));
+        if !answered {
+            let text = match (&outcome.text, &outcome.error) {
+                (Some(text), _) => text.clone(),
+                (None, Some(error)) => format!("[this turn ended without an answer: {error}]"),
+                (None, None) => "[this turn ended here]".to_owned(),
+            };
+            messages.push(Message::Assistant { text, calls: Vec::new() });
+        }
+        messages
+    }
+
+    /// The skills whose texts are in the messages of this turn.
+    fn brought(&self) -> Vec<String> {
+        let brought = |skill: &&ActiveSkill| skill.reason != "eager" && !self.is_eager(&skill.name);
+        self.at.skills.iter().filter(brought).map(|skill| skill.name.clone()).collect()
+    }
+
+    fn is_eager(&self, name: &str) -> bool {
+        let skills = self.skills.of(&self.agent_id, &self.agent);
+        skills.eager().iter().any(|active| active.skill.name() == name)
+    }
+
+    /// The time until which calls are awaited that have no side effect.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// What the model reads: a text as it is, anything else as JSON.
+fn text_of(result: Value) -> String {
+    match result {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// A text that fits, cut where a character ends.
+fn shortened(mut text: String, longest: usize) -> String {
+    if text.len() <= longest {
+        return text;
+    }
+    let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    let rest = text.len() - end;
+    text.truncate(end);
+    text + &format!("… [cut: {rest} bytes more]")
+}
+
+/// Passes on what the model says.
+struct ToLog {
+    log: Arc<EventLog>,
+}
+
+#[async_trait]
+impl Listener for ToLog {
+    async fn text(&mut self, text: &str) {
+        self.log.push(TurnEvent::TextDelta { text: text.to_owned() });
+    }
+
+    async fn again(&mut self, model: &ModelChoice, why: &ModelError) {
+        self.log.push(TurnEvent::TextDiscarded { model: model.to_string(), code: why.code().to_owned() });
+    }
+}

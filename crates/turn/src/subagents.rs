@@ -1,0 +1,77 @@
+//! Subagents: turns that a turn spawns, with no more than its own rights.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use toolcrib_definition::CtxField;
+use toolcrib_executor::Status;
+use toolcrib_store::NewTurn;
+
+use crate::checkpoint::EndedCall;
+use crate::input::Input;
+use crate::message::ModelCall;
+use crate::outcome::{TurnOutcome, TurnStatus};
+use crate::run::Run;
+use crate::system_tools::{SPAWN_SUBAGENTS, Task, tasks_of};
+
+impl Run {
+    /// Runs the tasks beside each other. Their ids are made of the call's, so a turn that is taken up again finds those
+    /// that it began.
+    pub(crate) async fn spawn_subagents(&mut self, call: &ModelCall) -> EndedCall {
+        let tasks = match tasks_of(&call.arguments) {
+            Ok(tasks) => tasks,
+            Err(refused) => return refused,
+        };
+        let children = tasks.iter().enumerate().map(|(place, task)| self.child(format!("{}_{place}", call.id), task));
+        let answers = join_all(children).await;
+        let body = |(task, outcome): (&Task, Option<TurnOutcome>)| match outcome {
+            Some(outcome) => json!({
+                "task": task.task, "status": outcome.status, "answer": outcome.text, "error": outcome.error,
+            }),
+            None => json!({ "task": task.task, "status": "failed", "error": "the subagent could not be run" }),
+        };
+        let answers: Vec<Value> = tasks.iter().zip(answers).map(body).collect();
+        EndedCall::answered(Status::Ok, json!({ "answers": answers }))
+    }
+
+    async fn child(&self, id: String, task: &Task) -> Option<TurnOutcome> {
+        // Never wider: what the parent may use, cut to what the task names.
+        let named = |name: &str| task.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
+        let allowed = self.snapshot.allowed(&self.agent);
+        let mut tools: Vec<String> =
+            allowed.iter().map(|tool| tool.name()).filter(|name| named(name)).map(str::to_owned).collect();
+        if self.agent.names_tool(SPAWN_SUBAGENTS) && named(SPAWN_SUBAGENTS) {
+            tools.push(SPAWN_SUBAGENTS.to_owned());
+        }
+        let ctx = match self.input.ctx.get(CtxField::ChatId) {
+            Some(_) => self.input.ctx.clone(),
+            None => self.input.ctx.clone().with(CtxField::ChatId, self.session.as_str()),
+        };
+        let input =
+            Input { text: task.task.clone(), ctx, agent: self.agent.narrowed_to(tools), depth: self.input.depth + 1 };
+        let turn = NewTurn {
+            id: id.clone(),
+            agent: self.agent_id.clone(),
+            session: format!("~{id}"),
+            parent: Some(self.lease.id.clone()),
+            input: input.to_json(),
+        };
+        let handle = self.engine.begin_row(turn).await.inspect_err(|error| {
+            tracing::error!(error = %error, "turn.subagent.begin failed");
+        });
+        let mut handle = handle.ok()?;
+        tokio::select! {
+            outcome = handle.outcome() => return outcome,
+            () = self.cancel.cancelled() => {}
+            () = tokio::time::sleep(self.left()) => {}
+        }
+        if let Err(error) = self.engine.cancel(&id).await {
+            tracing::error!(error = %error, "turn.subagent.cancel failed");
+        }
+        Some(TurnOutcome {
+            text: None,
+            code: Some("turn.cancelled".to_owned()),
+            error: Some("the time of the turn that spawned it is over".to_owned()),
+            ..self.outcome(TurnStatus::Cancelled, None)
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! What a scenario can't say.
+
+use std::time::Duration;
+
+use scripted_model::{Script, Step, Turn};
+use serde_json::{Value, json};
+use toolcrib_registry::Agent;
+use toolcrib_store::{Expect, TurnState};
+use toolcrib_turn::{NewMessage, Pack, TurnEvent, TurnStatus};
+
+use crate::app::App;
+
+fn script(turns: Value) -> Script {
+    serde_json::from_value(json!({ "turns": turns })).unwrap()
+}
+
+fn says(text: &str, session: &str) -> NewMessage {
+    NewMessage { text: text.to_owned(), session: Some(session.to_owned()), ..NewMessage::default() }
+}
+
+fn agent(more: Value) -> Agent {
+    let mut profile = json!({"provider": "main", "model": "script", "instructions": "You are a clerk."});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        profile[key] = value.clone();
+    }
+    Agent::from_json(&profile).unwrap()
+}
+
+/// What providers cache is what they have seen before: each prompt begins with the bytes of the one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_prompt_begins_with_the_bytes_of_the_one_before() {
+    for format in ["openai", "anthropic"] {
+        let turns = json!([
+            {"when": "second", "steps": [{"calls": [{"tool": "load_skill", "arguments": {"name": "tone"}}]}, {"text": "yes"}]},
+            {"steps": [{"text": "hello"}]},
+        ]);
+        let app = App::start(script(turns), format).await;
+        for (name, trigger) in [("refunds", "refund"), ("tone", "never said"), ("other", "third")] {
+            let text = format!("---\nname: {name}\ndescription: d\ntriggers: [{trigger}]\n---\nThe text of {name}.");
+            let skill = toolcrib_skills::Skill::from_markdown(name, &text).unwrap();
+            app.skills.put("", &skill, Expect::Anything, "t").await.unwrap();
+        }
+        let agent = agent(json!({}));
+        for text in ["a refund", "second", "third", "fourth"] {
+            let mut turn = app.engine.begin("clerk", &agent, says(text, "s")).await.unwrap();
+            assert_eq!(turn.outcome().await.unwrap().status, TurnStatus::Completed);
+        }
+        let requests = app.model.requests();
+        assert_eq!(requests.len(), 5);
+        let seen = |body: &Value| {
+            // What marks the end of what is cached moves on with the conversation.
+            let text = body["messages"].to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+            (body["system"].to_string(), body["tools"].to_string(), text)
+        };
+        for pair in requests.windows(2) {
+            let ((system, tools, before), (later_system, later_tools, later)) =
+                (seen(&pair[0].body), seen(&pair[1].body));
+            assert_eq!((system, tools), (later_system, later_tools));
+            assert!(later.starts_with(before.trim_end_matches(']')), "{before}\n{later}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_message_of_a_session_queues_and_another_session_does_not() {
+    let slow = Turn {
+        when: "slow".into(),
+        steps: vec![Step { text: "first".into(), delay_ms: 400, ..Step::default() }],
+        endless: false,
+    };
+    let quick =
+        Turn { when: String::new(), steps: vec![Step { text: "second".into(), ..Step::default() }], endless: false };
+    let app = App::start(Script { turns: vec![slow, quick] }, "openai").await;
+    let agent = agent(json!({}));
+    let mut first = app.engine.begin("clerk", &agent, says("slow", "s")).await.unwrap();
+    let mut second = app.engine.begin("clerk", &agent, says("quick", "s")).await.unwrap();
+    let mut other = app.engine.begin("clerk", &agent, says("quick", "t")).await.unwrap();
+    assert_eq!(*second.next().await.unwrap().unwrap(), TurnEvent::Queued);
+    assert_eq!(other.outcome().await.unwrap().text.as_deref(), Some("second"));
+    assert_eq!(app.store.turn(second.id()).await.unwrap().unwrap().state, TurnState::Queued);
+    assert_eq!(first.outcome().await.unwrap().text.as_deref(), Some("first"));
+    assert_eq!(second.outcome().await.unwrap().text.as_deref(), Some("second"));
+    let last = app.model.requests().pop().unwrap();
+    assert_eq!(last.body["messages"].as_array().unwrap().len(), 4, "it reads the first: {}", last.body);
+
+    let mut late = app.engine.follow(first.id()).await.unwrap().unwrap();
+    assert_eq!(late.outcome().await.unwrap().text.as_deref(), Some("first"), "who comes late is told the end");
+    assert!(app.engine.follow("no such turn").await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_in_flight_keeps_the_agent_it_began_with() {
+    let turns = json!([{"steps": [{"calls": [{"tool": "a"}], "delay_ms": 300}, {"text": "done"}]}]);
+    let app = App::start(script(turns), "openai").await;
+    app.upstream.set("a", crate::upstream::Answer::default());
+    let tool =
+        json!({"name": "a", "description": "d", "request": {"url": format!("http://{}/a", app.upstream.address)}});
+    let pack = |tools: Value| {
+        let document = json!({"agent": {"provider": "main", "model": "script", "tools_allow": []}, "tools": tools});
+        Pack::from_json(&"clerk".parse().unwrap(), &document).unwrap()
+    };
+    let registry = app.executor.registry();
+    let with = pack(json!([tool]));
+    with.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let began = registry.snapshot().agent("clerk").unwrap().clone();
+    let mut turn = app.engine.begin("clerk", &began, says("go", "s")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // The tool leaves the pack, and so the agent.
+    pack(json!([])).apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let now = registry.snapshot().agent("clerk").unwrap().clone();
+    assert_eq!(now.tools_allow(), Some(&[][..]));
+    assert_eq!(turn.outcome().await.unwrap().text.as_deref(), Some("done"));
+    assert_eq!(app.upstream.calls(), ["GET /a"]);
+    let mut next = app.engine.begin("clerk", &now, says("go", "t")).await.unwrap();
+    next.outcome().await.unwrap();
+    assert_eq!(app.upstream.calls().len(), 1, "the next turn has it no more");
+}
+
+#[test]
+fn a_pack_is_checked_whole() {
+    let id = "clerk".parse().unwrap();
+    let document = json!({
+        "agent": {"modle": "x", "limits": {"turn_timeout": 0}},
+        "tools": [{"name": "A"}, {"name": "a", "description": "d", "request": {"url": "https://x.example"}},
+                  {"name": "a", "description": "d", "request": {"url": "https://x.example"}}],
+        "skills": [{"name": "s", "document": "no frontmatter"}, 7],
+        "extra": 1,
+    });
+    let problems = Pack::from_json(&id, &document).unwrap_err().to_string();
+    for expected in [
+        "/agent/modle",
+        "/agent/limits/turn_timeout",
+        "/tools/0/name",
+        "a stands twice",
+        "/skills/0",
+        "/skills/1",
+        "/extra",
+    ] {
+        assert!(problems.contains(expected), "{expected}: {problems}");
+    }
+    let builder = Agent::builder("clerk")
+        .instructions("You are a clerk.")
+        .model("main", "script")
+        .allow_tools(["other"])
+        .data_tool(json!({"name": "a", "description": "d", "request": {"url": "https://x.example"}}))
+        .skill("refunds", "---\ndescription: d\n---\ntext")
+        .set("skills", json!([]));
+    let pack = Pack::from_builder(&builder).unwrap();
+    assert_eq!(pack.agent().tools_allow().unwrap(), ["other", "a"]);
+    assert_eq!(pack.agent().skills().unwrap(), ["refunds"]);
+    let open = Pack::from_builder(&Agent::builder("clerk").skill("refunds", "---\ndescription: d\n---\ntext")).unwrap();
+    assert_eq!(open.agent().skills(), None, "a list that allows everything goes on allowing everything");
+}
