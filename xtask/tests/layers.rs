@@ -16,7 +16,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-skills", &["definition", "registry", "store"]),
     ("toolcrib-turn", &["definition", "egress", "executor", "registry", "skills", "store"]),
     ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn"]),
-    ("toolcrib", &["definition", "egress", "executor", "mcp-ingest", "registry", "store", "api"]),
+    ("toolcrib", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn", "api"]),
 ];
 
 #[test]
@@ -25,7 +25,10 @@ fn arrows_point_down() {
     let mut seen = BTreeSet::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
-        if matches!(name, "xtask" | "embedding" | "mcp-conformance" | "scripted-model" | "transactional-tool") {
+        if matches!(
+            name,
+            "xtask" | "embedding" | "mcp-conformance" | "scripted-model" | "support-agent" | "transactional-tool"
+        ) {
             continue;
         }
         let (_, below) =

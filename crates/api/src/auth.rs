@@ -161,14 +161,21 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
     next.run(request).await
 }
 
+impl Principal {
+    /// Who a request comes from.
+    pub(crate) fn of(parts: &Parts) -> Result<Self, ApiError> {
+        let missing = || match parts.extensions.get::<BadToken>() {
+            Some(BadToken) => ApiError::TokenInvalid,
+            None => ApiError::TokenMissing,
+        };
+        parts.extensions.get::<Self>().cloned().ok_or_else(missing)
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
-        let missing = || match parts.extensions.get::<BadToken>() {
-            Some(BadToken) => ApiError::TokenInvalid.into_response(),
-            None => ApiError::TokenMissing.into_response(),
-        };
-        parts.extensions.get::<Principal>().cloned().ok_or_else(missing)
+        Self::of(parts).map_err(ApiError::into_response)
     }
 }

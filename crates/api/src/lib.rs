@@ -1,4 +1,4 @@
-//! The HTTP API: tools, agents, calls, traces, events, tokens, doctor, metrics.
+//! The HTTP API: tools, skills, agents, calls, turns, traces, events, tokens, doctor, metrics.
 //!
 //! [`router`] gives all of it as an [`axum::Router`] over an [`ApiState`]; [`Server`] serves that
 //! with header timeouts, bounds and a graceful end. Errors are problem JSON (RFC 9457) with stable
@@ -15,6 +15,7 @@
 //! use toolcrib_mcp_ingest::McpClient;
 //! use toolcrib_registry::Registry;
 //! use toolcrib_store::{Location, OsRandomness, Store, SystemClock};
+//! use toolcrib_turn::Engine;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +31,8 @@
 //! let mcp = McpClient::new(client.clone());
 //! let dispatch = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
 //! let executor = Executor::new(registry, dispatch, Arc::new(NoSecrets), ExecutorSettings::default());
-//! let state = ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default()).await?;
+//! let engine = Engine::without_models(executor).await?;
+//! let state = ApiState::new(engine, mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default()).await?;
 //! let app = router(state, Audience::Loopback);
 //! # let _ = app;
 //! # Ok(())
@@ -63,9 +65,11 @@ mod notices;
 mod openapi;
 mod people;
 mod problem;
+mod responses;
 mod revision;
 mod router;
 mod server;
+mod skills;
 mod state;
 mod time;
 mod token_book;
@@ -74,6 +78,8 @@ mod tool_try;
 mod tool_versions;
 mod tools;
 mod traces;
+mod turn_stream;
+mod turns;
 
 pub use auth::Principal;
 pub use body::{MAX_BODY, MAX_MANIFEST};

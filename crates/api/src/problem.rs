@@ -46,6 +46,10 @@ pub(crate) enum ApiError {
     Definition(Problems),
     #[error("{0}")]
     Manifest(ManifestError),
+    #[error("the skill has {} problem(s)", .0.len())]
+    Skill(Problems),
+    #[error("the pack has {} problem(s)", .0.len())]
+    Pack(Problems),
     #[error("the ctx has {} problem(s)", .0.len())]
     Ctx(Problems),
     #[error("If-Match is * or a revision in quotes, such as \"42\", and If-None-Match is *; this is {0:?}")]
@@ -94,6 +98,8 @@ pub const API_CODES: &[(&str, &str)] = &[
     ("http.request", "A parameter or the body is not what the address takes."),
     ("definition.invalid", "A definition has problems; each is listed with its pointer, code and mend."),
     ("manifest.invalid", "The structure of a manifest is faulty, and nothing of it was taken."),
+    ("skill.invalid", "A SKILL.md has problems; each is listed with its place and mend."),
+    ("pack.invalid", "A pack has problems; each is listed with its place, and nothing of the pack was taken."),
     ("ctx.invalid", "The turn context has an unknown field or a value that is no scalar."),
     ("http.if_match", "If-Match is not a revision in quotes."),
     ("http.host", "A loopback server was asked for by another host name: a DNS rebinding guard."),
@@ -130,6 +136,10 @@ pub(crate) struct ProblemBody {
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     problems: Option<Problems>,
+    /// The same for clients of OpenAI, at the addresses that speak as OpenAI does.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
 }
 
 impl From<RegistryError> for ApiError {
@@ -162,6 +172,8 @@ impl ApiError {
             ApiError::Request(_) => "http.request",
             ApiError::Definition(_) => "definition.invalid",
             ApiError::Manifest(_) => "manifest.invalid",
+            ApiError::Skill(_) => "skill.invalid",
+            ApiError::Pack(_) => "pack.invalid",
             ApiError::Ctx(_) => "ctx.invalid",
             ApiError::IfMatch(_) => "http.if_match",
             ApiError::Host(_) => "http.host",
@@ -191,9 +203,12 @@ impl ApiError {
             ApiError::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ApiError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             ApiError::BodyTimeout { .. } => StatusCode::REQUEST_TIMEOUT,
-            ApiError::Definition(_) | ApiError::Manifest(_) | ApiError::Ctx(_) | ApiError::NameMismatch { .. } => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            ApiError::Definition(_)
+            | ApiError::Manifest(_)
+            | ApiError::Skill(_)
+            | ApiError::Pack(_)
+            | ApiError::Ctx(_)
+            | ApiError::NameMismatch { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             ApiError::Registry(error) => registry_status(error),
             ApiError::Mark { .. } => StatusCode::PRECONDITION_FAILED,
             ApiError::Upstream { .. } => StatusCode::BAD_GATEWAY,
@@ -205,7 +220,10 @@ impl ApiError {
 
     fn problems(&self) -> Option<&Problems> {
         match self {
-            ApiError::Definition(problems) | ApiError::Ctx(problems) => Some(problems),
+            ApiError::Definition(problems)
+            | ApiError::Skill(problems)
+            | ApiError::Pack(problems)
+            | ApiError::Ctx(problems) => Some(problems),
             ApiError::Manifest(ManifestError(problems)) => Some(problems),
             ApiError::Registry(RegistryError::Profile(problems)) => Some(problems),
             _ => None,
@@ -239,8 +257,22 @@ fn registry_status(error: &RegistryError) -> StatusCode {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
+impl ApiError {
+    /// The answer of an address that speaks as OpenAI does: the same problem, and in `error` what OpenAI's clients read.
+    pub(crate) fn into_openai_response(self) -> Response {
+        let kind = match self.status() {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let error = serde_json::json!({
+            "message": self.to_string(), "type": kind, "param": null, "code": self.code(),
+        });
+        self.respond(Some(error))
+    }
+
+    fn respond(self, error: Option<serde_json::Value>) -> Response {
         let status = self.status();
         if status.is_server_error() {
             let reason = match &self {
@@ -257,6 +289,7 @@ impl IntoResponse for ApiError {
             detail: self.to_string(),
             retryable: self.retryable(),
             problems: self.problems().cloned(),
+            error,
         };
         let mut response = (status, axum::Json(body)).into_response();
         let headers = response.headers_mut();
@@ -268,5 +301,11 @@ impl IntoResponse for ApiError {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.respond(None)
     }
 }

@@ -20,7 +20,7 @@ use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
     agent_tools, agents, approval_page, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest,
-    mcp_servers, tokens, tool_try, tool_versions, tools, traces,
+    mcp_servers, responses, skills, tokens, tool_try, tool_versions, tools, traces, turns,
 };
 
 /// Who the server answers.
@@ -76,6 +76,18 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(agents::list))
         .routes(routes!(agents::read, agents::write, agents::delete))
         .routes(routes!(agent_tools::list))
+        .routes(routes!(skills::list))
+        .routes(routes!(skills::read, skills::write, skills::delete))
+        .routes(routes!(skills::versions))
+        .routes(routes!(turns::begin))
+        .routes(routes!(turns::list))
+        .routes(routes!(turns::read))
+        .routes(routes!(turns::events))
+        .routes(routes!(turns::cancel))
+        .routes(routes!(turns::transcript))
+        .routes(routes!(responses::create))
+        .routes(routes!(responses::read))
+        .routes(routes!(responses::cancel))
         .routes(routes!(calls::call))
         .routes(routes!(ledger::list))
         .routes(routes!(ledger::read))

@@ -10,6 +10,7 @@ use toolcrib_executor::Executor;
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
 use toolcrib_store::Change;
+use toolcrib_turn::Engine;
 
 use crate::ingestion::Looks;
 use crate::mcp::McpParts;
@@ -26,6 +27,7 @@ pub struct ApiState(Arc<Parts>);
 /// The parts of the API.
 pub struct Parts {
     pub(crate) executor: Executor,
+    pub(crate) engine: Engine,
     pub(crate) tokens: TokenBook,
     pub(crate) environment: ManifestEnvironment,
     pub(crate) metrics: MetricsRegistry,
@@ -48,24 +50,26 @@ impl std::ops::Deref for ApiState {
 }
 
 impl ApiState {
-    /// The API over this executor; `mcp` looks at MCP servers. `shutdown` ends the streams. `people` says how people are
+    /// The API over this engine and its executor; `mcp` looks at MCP servers. `shutdown` ends the streams. `people` says how people are
     /// reached.
     ///
     /// # Errors
     /// The store's, when the tokens can't be read.
     pub async fn new(
-        executor: Executor,
+        engine: Engine,
         mcp: McpClient,
         environment: ManifestEnvironment,
         shutdown: CancellationToken,
         people: People,
     ) -> Result<Self, toolcrib_store::StoreError> {
+        let executor = engine.executor().clone();
         let mut metrics = MetricsRegistry::default();
         executor.metrics().register(&mut metrics);
         let tokens = TokenBook::open(executor.registry().store().clone()).await?;
         let (ready, ingesting) = (AtomicBool::new(false), tokio::sync::Mutex::new(()));
         Ok(Self(Arc::new(Parts {
             executor,
+            engine,
             tokens,
             environment,
             metrics,
@@ -102,6 +106,9 @@ impl ApiState {
             }
             if let Err(error) = self.registry().refresh().await {
                 tracing::warn!(error = %error, "registry.catalog.refresh failed");
+            }
+            if let Err(error) = self.engine.skills().refresh().await {
+                tracing::warn!(error = %error, "skills.catalog.refresh failed");
             }
             if let Err(error) = self.tokens.refresh().await {
                 tracing::warn!(error = %error, "api.tokens.refresh failed");

@@ -203,6 +203,12 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError>;
 
+    /// The approvals and questions that a parked turn waits for and that are open.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn approvals_of_turn(&self, id: &str) -> Result<Vec<String>, StoreError>;
+
     /// A turn.
     ///
     /// # Errors

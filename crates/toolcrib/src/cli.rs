@@ -8,7 +8,8 @@ use clap_complete::Shell;
 use toolcrib_store::Location;
 
 use crate::commands::{
-    agents, approvals, call, calls, config as config_command, doctor, events, mcp, migrate, tokens, tools, traces,
+    agents, apply, approvals, call, calls, chat, config as config_command, doctor, events, mcp, migrate, skills,
+    tokens, tools, traces, turns,
 };
 use crate::config::{self, Config, Loaded, Overrides};
 use crate::connection::Connection;
@@ -61,6 +62,16 @@ enum Command {
     /// Agents: list, show, put, rm, tools
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
+    /// Write agents with their tools and skills from files: shows what changes, then writes it
+    Apply(apply::ApplyArgs),
+    /// Talk with an agent; what it calls is shown as it happens
+    Chat(chat::ChatArgs),
+    /// Skills: list, show, put, rm, versions
+    #[command(subcommand)]
+    Skills(skills::SkillsCommand),
+    /// Turns of agents: list, show, cancel
+    #[command(subcommand)]
+    Turns(turns::TurnsCommand),
     /// Call a tool as an agent
     Call(call::CallArgs),
     /// Calls with side effects: list, show, verdict, cancel
@@ -151,7 +162,7 @@ impl Cli {
             }
             command => {
                 let config = global.load(bind)?.config;
-                let makes_it = matches!(&command, Command::Tokens(_));
+                let makes_it = matches!(&command, Command::Tokens(_) | Command::Apply(_));
                 let location = config.location();
                 let missing = matches!(&location, Location::File(path) if !path.is_file());
                 if global.server.as_ref().is_none_or(String::is_empty) && !makes_it && missing {
@@ -166,6 +177,10 @@ impl Cli {
                     Command::Doctor => doctor::run(&connection, output).await,
                     Command::Tools(command) => command.run(&connection, output).await,
                     Command::Agents(command) => command.run(&connection, output).await,
+                    Command::Apply(args) => args.run(&connection, output).await,
+                    Command::Chat(args) => args.run(&connection, output).await,
+                    Command::Skills(command) => command.run(&connection, output).await,
+                    Command::Turns(command) => command.run(&connection, output).await,
                     Command::Call(args) => args.run(&connection, output).await,
                     Command::Calls(command) => command.run(&connection, output).await,
                     Command::Approvals(command) => command.run(&connection, output).await,

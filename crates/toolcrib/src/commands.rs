@@ -1,9 +1,11 @@
 //! The commands, each a file. They all speak to the API through a [`crate::connection::Connection`].
 
 pub(crate) mod agents;
+pub(crate) mod apply;
 pub(crate) mod approvals;
 pub(crate) mod call;
 pub(crate) mod calls;
+pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;
@@ -11,9 +13,11 @@ pub(crate) mod mcp;
 pub(crate) mod mcp_login;
 pub(crate) mod mcp_stdio;
 pub(crate) mod migrate;
+pub(crate) mod skills;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod traces;
+pub(crate) mod turns;
 
 use serde_json::Value;
 

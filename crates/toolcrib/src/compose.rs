@@ -8,7 +8,9 @@ use toolcrib_egress::{Client, DnsResolver, Guard, TcpDialler};
 use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
+use toolcrib_skills::SkillBook;
 use toolcrib_store::{Location, OsRandomness, Store, SystemClock};
+use toolcrib_turn::{Engine, SecretLookup};
 
 use crate::config::Config;
 use crate::secrets::{ConfiguredSecrets, manifest_environment};
@@ -17,10 +19,11 @@ use crate::secrets::{ConfiguredSecrets, manifest_environment};
 pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) executor: Executor,
+    pub(crate) engine: Engine,
     pub(crate) state: ApiState,
 }
 
-/// Builds store, registry, egress, executor and API from a configuration.
+/// Builds store, registry, egress, executor, turns and API from a configuration.
 pub(crate) async fn build(config: &Config, location: &Location, shutdown: CancellationToken) -> anyhow::Result<Parts> {
     let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
     let registry = Registry::builder(store.clone()).ask_question().open().await?;
@@ -34,7 +37,12 @@ pub(crate) async fn build(config: &Config, location: &Location, shutdown: Cancel
     let (mcp, outgoing) = (McpClient::new(client.clone()), client.clone());
     let dispatch = ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone());
     let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(secrets), settings);
+    let keys = executor.clone();
+    let providers =
+        config.build_providers(&(Arc::new(move |name: &str| keys.secrets().secret(name)) as SecretLookup))?;
+    let skills = SkillBook::open(store.clone()).await?;
+    let engine = Engine::new(executor.clone(), skills, Arc::new(providers), config.turn_settings());
     let environment = manifest_environment(config.manifest.env.0.clone());
-    let state = ApiState::new(executor.clone(), mcp, environment, shutdown, config.people(outgoing)).await?;
-    Ok(Parts { store, executor, state })
+    let state = ApiState::new(engine.clone(), mcp, environment, shutdown, config.people(outgoing)).await?;
+    Ok(Parts { store, executor, engine, state })
 }

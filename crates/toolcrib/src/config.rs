@@ -8,6 +8,7 @@ mod layers;
 mod settings;
 mod values;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,12 @@ pub struct Config {
     pub ledger: LedgerConfig,
     /// How people are asked.
     pub approvals: ApprovalsConfig,
+    /// The providers of models, by name.
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// Where skills are seeded from.
+    pub skills: SkillsConfig,
+    /// How turns are kept.
+    pub turns: TurnsConfig,
     /// What manifests may read.
     pub manifest: ManifestConfig,
     /// What is logged.
@@ -173,6 +180,67 @@ fn json() -> String {
 impl Default for ApprovalsConfig {
     fn default() -> Self {
         Self { expire_after: 7 * 24 * 3600, link_life: 24 * 3600, webhooks: Vec::new() }
+    }
+}
+
+/// A provider of models.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// `openai` (Chat Completions, and whatever speaks like it), `openai-responses`, `anthropic` or `gemini`.
+    pub format: String,
+    /// Where it is; its maker's own address when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The name of the secret that is its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// Allows plain http to it.
+    #[serde(default)]
+    pub allow_http: Flag,
+    /// Allows that its address is private, as that of a model on this machine is.
+    #[serde(default)]
+    pub allow_private: Flag,
+    /// How long the beginning of an answer may take, in seconds.
+    #[serde(default = "a_minute")]
+    pub first_byte_timeout: u64,
+    /// How long an answer may say nothing, in seconds.
+    #[serde(default = "a_minute")]
+    pub idle_timeout: u64,
+    /// How often a request is tried anew.
+    #[serde(default = "two")]
+    pub retries: usize,
+}
+
+fn a_minute() -> u64 {
+    60
+}
+
+fn two() -> usize {
+    2
+}
+
+/// Where skills are seeded from.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct SkillsConfig {
+    /// Folders that hold `<name>/SKILL.md`. What is written over the API stands over them.
+    pub roots: List,
+}
+
+/// How turns are kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnsConfig {
+    /// How long a process may be silent before its turns are taken over, in ms.
+    pub lease: u64,
+    /// Days that an ended turn is kept, and with it the history of its session.
+    pub days: u64,
+}
+
+impl Default for TurnsConfig {
+    fn default() -> Self {
+        Self { lease: 15_000, days: 30 }
     }
 }
 

@@ -71,6 +71,9 @@ const MEANINGS: &[(&str, &str)] = &[
         "approvals.webhooks",
         "Who is told of a new approval: tables with name, url or url_secret, format (json or slack) and secret.",
     ),
+    ("skills.roots", "Folders that hold <name>/SKILL.md. What is written over the API stands over them."),
+    ("turns.lease", "How long a process may be silent before its turns are taken over, in ms."),
+    ("turns.days", "Days that an ended turn is kept, and with it the history of its session."),
     (
         "manifest.env",
         "Variables that {{env.*}} may read: names, or * for all; none by default. Those that begin with TOOLCRIB_ never.",

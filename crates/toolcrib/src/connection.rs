@@ -19,6 +19,7 @@ use toolcrib_api::{Audience, Principal, router};
 use toolcrib_definition::json::{ReadOptions, read};
 use toolcrib_executor::Executor;
 use toolcrib_store::{Location, Store};
+use toolcrib_turn::Engine;
 use tower::ServiceExt;
 
 use crate::compose::{self, Parts};
@@ -32,7 +33,7 @@ pub(crate) enum Connection {
     /// A server.
     Remote { base: String, token: Option<String>, client: Box<HttpClient> },
     /// This process.
-    Local { router: Router, executor: Executor, store: Store },
+    Local { router: Router, executor: Executor, engine: Engine, store: Store },
 }
 
 /// An answer of the API.
@@ -64,9 +65,10 @@ impl Connection {
 
     /// Opens the database in this process.
     pub(crate) async fn local(config: &Config, location: &Location) -> anyhow::Result<Self> {
-        let Parts { store, executor, state } = compose::build(config, location, CancellationToken::new()).await?;
+        let Parts { store, executor, engine, state } =
+            compose::build(config, location, CancellationToken::new()).await?;
         state.set_ready(true);
-        Ok(Self::Local { router: router(state, Audience::Network), executor, store })
+        Ok(Self::Local { router: router(state, Audience::Network), executor, engine, store })
     }
 
     /// Whether it is this process that works on the database.
@@ -146,14 +148,26 @@ impl Connection {
         }
     }
 
-    /// Reads a stream of a server line by line until it ends.
-    pub(crate) async fn lines(&self, path: &str, mut each: impl FnMut(&str)) -> anyhow::Result<()> {
-        let Connection::Remote { base, token, client } = self else { bail!("only a server streams") };
-        let mut request = Request::get(format!("{base}{path}"));
-        if let Some(token) = token {
-            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    /// Goes on with turns in this process, as long as the command runs. A server does so by itself.
+    pub(crate) fn keep_turns(&self) {
+        if let Connection::Local { engine, .. } = self {
+            tokio::spawn(engine.clone().keep());
         }
-        let response = client.request(request.body(Full::default())?).await?;
+    }
+
+    /// Reads a stream of a server line by line until it ends.
+    pub(crate) async fn lines(&self, path: &str, each: impl FnMut(&str)) -> anyhow::Result<()> {
+        self.stream(path, Request::get("/").body(bytes::Bytes::new())?, each).await
+    }
+
+    /// Sends a request, and reads the stream that answers it line by line until it ends.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        request: Request<bytes::Bytes>,
+        mut each: impl FnMut(&str),
+    ) -> anyhow::Result<()> {
+        let response = self.open(path, request).await?;
         let status = response.status();
         let mut body = response.into_body();
         if !status.is_success() {
@@ -175,7 +189,8 @@ impl Connection {
 
     /// Lets what was begun end: traces are written, the database is closed.
     pub(crate) async fn close(self) {
-        if let Connection::Local { executor, store, .. } = self {
+        if let Connection::Local { executor, engine, store, .. } = self {
+            engine.drain(Duration::from_secs(5)).await;
             executor.drain(Duration::from_secs(5)).await;
             store.close().await;
         }

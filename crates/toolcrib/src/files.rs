@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::Value;
 use toolcrib_definition::json::{ReadOptions, read};
 
@@ -23,6 +23,24 @@ pub fn read_json(path: &Path) -> anyhow::Result<Value> {
     };
     let options = ReadOptions { max_bytes: toolcrib_api::MAX_MANIFEST, ..ReadOptions::default() };
     read(&bytes, options).with_context(|| name)
+}
+
+/// Reads a file of TOML, YAML or JSON, by its ending.
+///
+/// # Errors
+/// When the file can't be read, or is not what its ending says: with line and column.
+pub(crate) fn read_data(path: &Path) -> anyhow::Result<Value> {
+    let name = || path.display().to_string();
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if ending == "json" {
+        return read_json(path);
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} can't be read", name()))?;
+    match ending {
+        "toml" => toml::from_str(&text).with_context(name),
+        "yaml" | "yml" => serde_saphyr::from_str(&text).with_context(name),
+        _ => bail!("{} is no file of TOML, YAML or JSON by its ending", name()),
+    }
 }
 
 /// Reads arguments: JSON text, or `@file`.

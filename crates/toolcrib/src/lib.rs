@@ -13,6 +13,7 @@ mod connection;
 mod files;
 mod logging;
 mod output;
+mod pack_folder;
 mod quickstart;
 mod secrets;
 mod serve;

@@ -1,7 +1,7 @@
 //! `toolcrib serve`: the API until a signal.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use anyhow::Context;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolcrib_api::{Audience, Server, router};
+use toolcrib_skills::read_root;
 use toolcrib_store::{Location, NewToken, Role};
 
 use crate::compose::{self, Parts};
@@ -34,6 +35,7 @@ pub(crate) struct Bound {
 pub(crate) async fn bind(config: &Config, location: &Location, address: SocketAddr) -> anyhow::Result<Bound> {
     let shutdown = CancellationToken::new();
     let parts = compose::build(config, location, shutdown.clone()).await?;
+    seed_skills(config, &parts).await?;
     let tls = match (&config.server.tls_cert, &config.server.tls_key) {
         (Some(cert), Some(key)) => Some(tls::server_config(cert, key)?),
         _ => None,
@@ -63,6 +65,19 @@ pub(crate) async fn bind(config: &Config, location: &Location, address: SocketAd
     })
 }
 
+/// Takes over what the disk roots hold, where nobody wrote something else. A skill that can't be read hides no other.
+async fn seed_skills(config: &Config, parts: &Parts) -> anyhow::Result<()> {
+    for root in &config.skills.roots.0 {
+        let (skills, errors) = read_root(Path::new(root));
+        for error in errors {
+            tracing::warn!(error = %error, "skills.root.read failed");
+        }
+        let changed = parts.engine.skills().seed(&skills, &format!("disk:{root}")).await?;
+        tracing::info!(root, skills = skills.len(), changed, "skills of a disk root taken over");
+    }
+    Ok(())
+}
+
 impl Bound {
     /// What ends the server.
     pub(crate) fn shutdown(&self) -> CancellationToken {
@@ -72,12 +87,13 @@ impl Bound {
     /// Serves until shutdown, then lets everything end: requests, calls, traces, the database.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let Bound { parts, server, shutdown, drain, poll, secrets_dir, .. } = self;
-        let Parts { store, executor, state } = parts;
+        let Parts { store, executor, engine, state } = parts;
         let mut tasks = JoinSet::new();
         tasks.spawn(state.clone().follow_changes(poll));
         tasks.spawn(state.clone().follow_mcp_servers());
         tasks.spawn(state.clone().send_notices());
         tasks.spawn(executor.clone().keep_ledger(shutdown.clone()));
+        tasks.spawn(engine.clone().keep());
         let reloaded = executor.clone();
         tasks.spawn(async move {
             let watching = signals::on_hangup(move || match ConfiguredSecrets::read(secrets_dir.as_deref()) {
@@ -107,7 +123,12 @@ impl Bound {
             }
         };
         state.set_ready(false);
-        let drained = executor.drain(drain).await;
+        let began = tokio::time::Instant::now();
+        let turns = engine.drain(drain).await;
+        if !turns {
+            tracing::warn!("some turns had not ended; whoever starts next takes them up");
+        }
+        let drained = executor.drain(drain.saturating_sub(began.elapsed())).await;
         tasks.shutdown().await;
         store.close().await;
         if !(ended && drained) {

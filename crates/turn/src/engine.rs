@@ -20,6 +20,7 @@ use crate::checkpoint::Checkpoint;
 use crate::event::{EventLog, TurnEvent};
 use crate::handle::TurnHandle;
 use crate::input::{Input, NewMessage};
+use crate::message::Message;
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::prompt::Past;
 use crate::providers::Providers;
@@ -88,6 +89,15 @@ impl Engine {
         }))
     }
 
+    /// An engine that knows no model: skills are kept, and every turn says that there is none.
+    ///
+    /// # Errors
+    /// The store's, when the skills can't be read.
+    pub async fn without_models(executor: Executor) -> Result<Self, StoreError> {
+        let skills = SkillBook::open(executor.registry().store().clone()).await?;
+        Ok(Self::new(executor, skills, Arc::new(Providers::default()), TurnSettings::default()))
+    }
+
     /// What runs the calls.
     pub fn executor(&self) -> &Executor {
         &self.0.executor
@@ -126,7 +136,8 @@ impl Engine {
         let session = message
             .session
             .unwrap_or_else(|| message.ctx.get(CtxField::ChatId).map_or_else(|| id.clone(), str::to_owned));
-        let input = Input { text: message.text, ctx: message.ctx, agent: agent.clone(), depth: 0 };
+        let input =
+            Input { text: message.text, ctx: message.ctx, agent: agent.clone(), depth: 0, before: message.before };
         let turn = NewTurn { id, agent: agent_id.to_owned(), session, parent: None, input: input.to_json() };
         self.begin_row(turn).await
     }
@@ -229,7 +240,18 @@ impl Engine {
             return self.give_up(&lease, &log).await;
         };
         let history = match self.history(&row).await {
-            Ok(history) => history,
+            Ok(mut history) => {
+                // Each exchange for itself, so that the budget can leave out the oldest.
+                for message in &input.before {
+                    match (message, history.last_mut()) {
+                        (Message::User { .. }, _) | (_, None) => {
+                            history.push(Past { messages: vec![message.clone()], skills: Vec::new() });
+                        }
+                        (_, Some(past)) => past.messages.push(message.clone()),
+                    }
+                }
+                history
+            }
             Err(error) => {
                 tracing::error!(error = %error, "turn.history.read failed; the turn is left to be resumed");
                 return;

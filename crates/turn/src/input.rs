@@ -1,9 +1,12 @@
 //! What a turn begins with, and what its row keeps of that.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcrib_definition::Ctx;
 use toolcrib_definition::json::parse;
 use toolcrib_registry::Agent;
+
+use crate::message::Message;
 
 /// What a turn begins with.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +17,8 @@ pub struct NewMessage {
     pub session: Option<String>,
     /// The turn context, set by the trusted caller.
     pub ctx: Ctx,
+    /// What was said before in a conversation that the caller keeps. It stands after what the session keeps.
+    pub before: Vec<Message>,
 }
 
 /// What the row keeps: the turn runs under it however often it is taken up.
@@ -25,12 +30,14 @@ pub(crate) struct Input {
     pub(crate) agent: Agent,
     /// How many turns stand above it.
     pub(crate) depth: usize,
+    pub(crate) before: Vec<Message>,
 }
 
 impl Input {
     pub(crate) fn to_json(&self) -> String {
-        let Self { text, ctx, agent, depth } = self;
-        json!({ "text": text, "ctx": ctx.to_json(), "agent": agent.to_json(), "depth": depth }).to_string()
+        let Self { text, ctx, agent, depth, before } = self;
+        json!({ "text": text, "ctx": ctx.to_json(), "agent": agent.to_json(), "depth": depth, "before": before })
+            .to_string()
     }
 
     /// What a row keeps; none when it can't be read.
@@ -41,6 +48,7 @@ impl Input {
             ctx: Ctx::from_json(value.get("ctx").unwrap_or(&Value::Null)).ok()?,
             agent: Agent::from_json(value.get("agent")?).ok()?,
             depth: usize::try_from(value.get("depth")?.as_u64()?).ok()?,
+            before: Vec::deserialize(value.get("before")?).ok()?,
         })
     }
 }

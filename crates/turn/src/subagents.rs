@@ -46,8 +46,13 @@ impl Run {
             Some(_) => self.input.ctx.clone(),
             None => self.input.ctx.clone().with(CtxField::ChatId, self.session.as_str()),
         };
-        let input =
-            Input { text: task.task.clone(), ctx, agent: self.agent.narrowed_to(tools), depth: self.input.depth + 1 };
+        let input = Input {
+            text: task.task.clone(),
+            ctx,
+            agent: self.agent.narrowed_to(tools),
+            depth: self.input.depth + 1,
+            before: Vec::new(),
+        };
         let turn = NewTurn {
             id: id.clone(),
             agent: self.agent_id.clone(),

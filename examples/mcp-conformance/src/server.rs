@@ -15,6 +15,7 @@ use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispat
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_store::{Expect, Location, NewToken, OsRandomness, Role, Store, SystemClock};
+use toolcrib_turn::Engine;
 
 use crate::{talking, upstream};
 
@@ -46,8 +47,14 @@ pub async fn run(address: SocketAddr) -> anyhow::Result<()> {
     let dispatch = Arc::new(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(Arc::clone(&registry), dispatch, Arc::new(NoSecrets), ExecutorSettings::default());
     talking::ChangeTools::fill(registry);
-    let state =
-        ApiState::new(executor, mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default()).await?;
+    let state = ApiState::new(
+        Engine::without_models(executor).await?,
+        mcp,
+        Arc::new(|_: &str| None),
+        CancellationToken::new(),
+        People::default(),
+    )
+    .await?;
     let new = NewToken { name: "suite".to_owned(), role: Role::Caller, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     let bearer = HeaderValue::from_str(&format!("Bearer {token}"))?;

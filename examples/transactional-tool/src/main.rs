@@ -17,6 +17,7 @@ use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, LedgerSettings
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_store::{Expect, Location, NewToken, OsRandomness, Role, Store, SystemClock};
+use toolcrib_turn::Engine;
 
 use book_seat::BookSeat;
 
@@ -46,9 +47,14 @@ async fn main() -> anyhow::Result<()> {
 
     let shutdown = CancellationToken::new();
     let keeper = tokio::spawn(executor.clone().keep_ledger(shutdown.clone()));
-    let state =
-        ApiState::new(executor, McpClient::new(client), Arc::new(|_: &str| None), shutdown.clone(), People::default())
-            .await?;
+    let state = ApiState::new(
+        Engine::without_models(executor).await?,
+        McpClient::new(client),
+        Arc::new(|_: &str| None),
+        shutdown.clone(),
+        People::default(),
+    )
+    .await?;
     let new = NewToken { name: "clerk".to_owned(), role: Role::Operator, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     state.set_ready(true);

@@ -24,6 +24,7 @@ use toolcrib_executor::{Dispatch, Executor, ExecutorSettings, HttpDispatch, Prot
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_store::{Expect, Location, NewToken, OsRandomness, Role, Store, SystemClock};
+use toolcrib_turn::Engine;
 
 use super::{Effort, load, ms};
 
@@ -148,9 +149,14 @@ pub async fn start_with(
     let mcp = McpClient::new(client.clone());
     let http = dispatch(ProtocolDispatch::new(HttpDispatch::new(client), mcp.clone()));
     let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
-    let state =
-        ApiState::new(executor.clone(), mcp, Arc::new(|_: &str| None), CancellationToken::new(), People::default())
-            .await?;
+    let state = ApiState::new(
+        Engine::without_models(executor.clone()).await?,
+        mcp,
+        Arc::new(|_: &str| None),
+        CancellationToken::new(),
+        People::default(),
+    )
+    .await?;
     let new = NewToken { name: "bench".to_owned(), role: Role::Admin, agents: None, expires_at: None };
     let (_, token) = state.tokens().create(&new).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

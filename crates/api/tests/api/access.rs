@@ -22,6 +22,20 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("PUT", "/v1/agents/{id}", &["admin", "operator"]),
     ("DELETE", "/v1/agents/{id}", &["admin", "operator"]),
     ("GET", "/v1/agents/{id}/tools", &["admin", "operator", "caller", "auditor"]),
+    ("GET", "/v1/skills", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/skills/{name}", &["admin", "operator", "auditor"]),
+    ("PUT", "/v1/skills/{name}", &["admin", "operator"]),
+    ("DELETE", "/v1/skills/{name}", &["admin", "operator"]),
+    ("GET", "/v1/skills/{name}/versions", &["admin", "operator", "auditor"]),
+    ("POST", "/v1/agents/{id}/turns", &["admin", "operator", "caller"]),
+    ("GET", "/v1/agents/{id}/sessions/{session}", &["admin", "operator", "caller", "auditor"]),
+    ("GET", "/v1/turns", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/turns/{id}", &["admin", "operator", "caller", "auditor"]),
+    ("GET", "/v1/turns/{id}/events", &["admin", "operator", "caller", "auditor"]),
+    ("POST", "/v1/turns/{id}/cancel", &["admin", "operator", "caller"]),
+    ("POST", "/v1/responses", &["admin", "operator", "caller"]),
+    ("GET", "/v1/responses/{id}", &["admin", "operator", "caller", "auditor"]),
+    ("POST", "/v1/responses/{id}/cancel", &["admin", "operator", "caller"]),
     ("POST", "/v1/agents/{id}/calls", &["admin", "operator", "caller"]),
     ("GET", "/v1/calls", &["admin", "operator", "auditor"]),
     ("GET", "/v1/calls/{id}", &["admin", "operator", "caller", "auditor"]),
@@ -101,6 +115,9 @@ async fn a_bound_token_is_good_for_its_agents_only() {
                     | "/v1/traces"
                     | "/v1/calls"
                     | "/v1/approvals"
+                    | "/v1/turns"
+                    // Its body names the agent; turns.rs tries that.
+                    | "/v1/responses"
                     | "/v1/sessions/{session}/evidence"
             );
             let path =

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use scripted_model::ScriptedModel;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -18,9 +19,11 @@ use toolcrib_egress::{Client, DnsResolver, Guard, Limits, Policy, TcpDialler, Tr
 use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, LedgerSettings, ProtocolDispatch};
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::{CallContext, CodeTool, CodeToolError, Registry, RegistryBuilder, TransactionalTool};
+use toolcrib_skills::SkillBook;
 use toolcrib_store::{
     EffectTransaction, Location, NewToken, OsRandomness, Role, SqlValue, Store, StoreError, SystemClock,
 };
+use toolcrib_turn::{Engine, ProviderSettings, Providers, TurnSettings, WireFormat};
 use tower::ServiceExt;
 
 /// The value of the one secret of the tests.
@@ -149,11 +152,35 @@ impl App {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::File(folder.path().join("test.db"));
         let tools = |builder: RegistryBuilder| builder.transactional_tool(Deposit).ask_question();
-        Self::build(folder, &location, Policy::default(), tools).await
+        Self::build(folder, &location, Policy::default(), tools, Providers::default()).await
+    }
+
+    /// One whose agents ask a scripted model, as the provider `main`.
+    pub async fn with_model(turns: Value) -> Self {
+        let model = ScriptedModel::new(serde_json::from_value(json!({ "turns": turns })).unwrap());
+        let (sender, address) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            model.serve(any, |address| sender.send(address).unwrap()).await.unwrap();
+        });
+        let settings = ProviderSettings {
+            base_url: format!("http://{}/v1", address.await.unwrap()),
+            allow_http: true,
+            allow_private: true,
+            ..ProviderSettings::new(WireFormat::OpenAiChat)
+        };
+        let (resolver, dialler) = (Arc::new(DnsResolver::system()), Arc::new(TcpDialler));
+        let mut providers = Providers::default();
+        let no_key = Arc::new(|_: &str| None);
+        providers.add("main", &settings, resolver, dialler, &TrustRoots::default(), no_key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::File(folder.path().join("test.db"));
+        let policy = Policy { allow_http: true, allow_private: true, ..Policy::default() };
+        Self::build(folder, &location, policy, RegistryBuilder::ask_question, providers).await
     }
 
     pub async fn open(folder: TempDir, location: &Location, policy: Policy) -> Self {
-        Self::build(folder, location, policy, |builder| builder).await
+        Self::build(folder, location, policy, |builder| builder, Providers::default()).await
     }
 
     async fn build(
@@ -161,6 +188,7 @@ impl App {
         location: &Location,
         policy: Policy,
         tools: impl FnOnce(RegistryBuilder) -> RegistryBuilder,
+        providers: Providers,
     ) -> Self {
         let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await.unwrap();
         let registry = tools(Registry::builder(store.clone()).code_tool(Clock)).open().await.unwrap();
@@ -172,11 +200,13 @@ impl App {
         let settings = ExecutorSettings { ledger: ledger_settings(), ..ExecutorSettings::default() };
         let executor = Executor::new(registry, Arc::new(dispatch), Arc::new(OneSecret), settings);
         tokio::spawn(executor.clone().keep_ledger(CancellationToken::new()));
+        let skills = SkillBook::open(store.clone()).await.unwrap();
+        let engine = Engine::new(executor.clone(), skills, Arc::new(providers), TurnSettings::default());
+        tokio::spawn(engine.clone().keep());
         let environment = |name: &str| (name == "REGION").then(|| "south".to_owned());
-        let state =
-            ApiState::new(executor.clone(), mcp, Arc::new(environment), CancellationToken::new(), People::default())
-                .await
-                .unwrap();
+        let state = ApiState::new(engine, mcp, Arc::new(environment), CancellationToken::new(), People::default())
+            .await
+            .unwrap();
         let admin = NewToken { name: "root".into(), role: Role::Admin, agents: None, expires_at: None };
         let (_, admin) = state.tokens().create(&admin).await.unwrap();
         state.set_ready(true);

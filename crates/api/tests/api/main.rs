@@ -10,5 +10,7 @@ mod calls;
 mod catalog;
 mod events;
 mod ledger;
+mod packs;
 mod spec;
 mod storage;
+mod turns;

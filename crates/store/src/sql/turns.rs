@@ -230,6 +230,12 @@ impl Turns for Database {
         rows.iter().map(turn_of).collect()
     }
 
+    async fn approvals_of_turn(&self, id: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT a.id FROM turn_waits w JOIN approvals a ON a.ledger_id = w.ledger_id \
+                   WHERE w.turn_id = $1 AND a.state = 'open' ORDER BY a.id";
+        Ok(sqlx::query_scalar(sql).bind(id).fetch_all(self.readers()).await?)
+    }
+
     async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
         let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
         sqlx::query(sql).bind(id).fetch_optional(self.readers()).await?.as_ref().map(turn_of).transpose()

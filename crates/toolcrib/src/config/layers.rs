@@ -103,6 +103,9 @@ fn sections(figment: &Figment, problems: &mut Vec<String>) -> Config {
         traces: section(figment, "traces", problems),
         ledger: section(figment, "ledger", problems),
         approvals: section(figment, "approvals", problems),
+        providers: section(figment, "providers", problems),
+        skills: section(figment, "skills", problems),
+        turns: section(figment, "turns", problems),
         manifest: section(figment, "manifest", problems),
         log: section(figment, "log", problems),
     };
@@ -151,6 +154,9 @@ fn environment(problems: &mut Vec<String>) -> Env {
             rest.replacen('_', ".", 1)
         } else if rest.starts_with("SECRET_") || !rest.contains("__") {
             return None;
+        } else if rest.starts_with("PROVIDERS__") {
+            // The name of the provider stands between.
+            rest.replace("__", ".")
         } else {
             rest.replacen("__", ".", 1)
         };

@@ -1,16 +1,18 @@
 //! What the values become for the parts of the server, and which of them make no sense.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use toolcrib_api::{People, ServerSettings, Webhook, WebhookFormat, WebhookUrl};
 use toolcrib_definition::PathParam;
-use toolcrib_egress::{Client, Limits, Policy, TrustRoots};
+use toolcrib_egress::{Client, DnsResolver, Limits, Policy, TcpDialler, TrustRoots};
 use toolcrib_executor::{LedgerSettings, RecorderSettings};
 use toolcrib_store::{Location, Retention};
+use toolcrib_turn::{ProviderSettings, Providers, SecretLookup, TurnSettings, WireFormat};
 
-use super::{Config, DatabaseUrl, List, WebhookConfig};
+use super::{Config, DatabaseUrl, List, ProviderConfig, WebhookConfig};
 
 impl Config {
     pub(super) fn problems(&self) -> Vec<String> {
@@ -38,6 +40,7 @@ impl Config {
             ("traces.days", self.traces.days, 36_500),
             ("ledger.quarantine", self.ledger.quarantine, 31_536_000),
             ("ledger.days", self.ledger.days, 36_500),
+            ("turns.days", self.turns.days, 36_500),
             ("approvals.link_life", self.approvals.link_life, 31_536_000),
             ("approvals.expire_after", self.approvals.expire_after, 315_360_000),
             ("traces.count", self.traces.count, 1_000_000_000),
@@ -57,6 +60,14 @@ impl Config {
         }
         if !(500..=3_600_000).contains(&self.ledger.lease) {
             problems.push(format!("ledger.lease is {} ms, and has to be from 500 to 3600000", self.ledger.lease));
+        }
+        if !(500..=3_600_000).contains(&self.turns.lease) {
+            problems.push(format!("turns.lease is {} ms, and has to be from 500 to 3600000", self.turns.lease));
+        }
+        for (name, provider) in &self.providers {
+            if let Err(error) = provider.read() {
+                problems.push(format!("providers.{name}: {error:#}"));
+            }
         }
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format is text or json, not {:?}", self.log.format));
@@ -188,10 +199,65 @@ impl Config {
         }
     }
 
+    /// How turns are kept.
+    pub fn turn_settings(&self) -> TurnSettings {
+        TurnSettings {
+            lease: Duration::from_millis(self.turns.lease),
+            retention: Duration::from_secs(self.turns.days.saturating_mul(24 * 3600)),
+            ..TurnSettings::default()
+        }
+    }
+
+    /// The providers, whose keys are looked up when they are asked.
+    ///
+    /// # Errors
+    /// When the address of one can't be used.
+    pub fn build_providers(&self, secrets: &SecretLookup) -> anyhow::Result<Providers> {
+        let (resolver, dialler, roots) = (Arc::new(DnsResolver::system()), Arc::new(TcpDialler), self.trust_roots()?);
+        let mut providers = Providers::default();
+        for (name, provider) in &self.providers {
+            let settings = provider.read().with_context(|| format!("providers.{name}"))?;
+            let (resolver, dialler) = (Arc::clone(&resolver), Arc::clone(&dialler));
+            providers.add(name, &settings, resolver, dialler, &roots, Arc::clone(secrets))?;
+        }
+        Ok(providers)
+    }
+
     /// How traces are queued and kept.
     pub fn recorder_settings(&self) -> RecorderSettings {
         let age = Duration::from_secs(self.traces.days.saturating_mul(24 * 3600));
         RecorderSettings { retention: Retention { age, count: self.traces.count }, ..RecorderSettings::default() }
+    }
+}
+
+impl ProviderConfig {
+    /// The settings.
+    ///
+    /// # Errors
+    /// When the format is unknown, or a time makes no sense.
+    fn read(&self) -> anyhow::Result<ProviderSettings> {
+        let Some(format) = WireFormat::named(&self.format) else {
+            let known = WireFormat::ALL.map(WireFormat::as_str).join(", ");
+            bail!("there is no format {:?}; the formats are {known}", self.format);
+        };
+        for (key, seconds) in [("first_byte_timeout", self.first_byte_timeout), ("idle_timeout", self.idle_timeout)] {
+            if seconds == 0 || seconds > 3_600 {
+                bail!("{key} is {seconds}, and has to be from 1 to 3600");
+            }
+        }
+        if self.retries > 10 {
+            bail!("retries is {}, and has to be at most 10", self.retries);
+        }
+        Ok(ProviderSettings {
+            base_url: self.base_url.clone().unwrap_or_else(|| format.default_base_url().to_owned()),
+            api_key: self.api_key.clone(),
+            allow_http: self.allow_http.0,
+            allow_private: self.allow_private.0,
+            first_byte_timeout: Duration::from_secs(self.first_byte_timeout),
+            idle_timeout: Duration::from_secs(self.idle_timeout),
+            retries: self.retries,
+            ..ProviderSettings::new(format)
+        })
     }
 }
 

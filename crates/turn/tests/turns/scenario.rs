@@ -86,7 +86,12 @@ impl Scenario {
         let ctx = if self.ctx.is_null() { Ctx::default() } else { Ctx::from_json(&self.ctx).unwrap() };
         for says in &self.says {
             happened.push(format!("> {says}"));
-            let message = NewMessage { text: says.clone(), session: Some("session".to_owned()), ctx: ctx.clone() };
+            let message = NewMessage {
+                text: says.clone(),
+                session: Some("session".to_owned()),
+                ctx: ctx.clone(),
+                before: Vec::new(),
+            };
             let mut turn = app.engine.begin("clerk", &agent, message).await.unwrap();
             let followed = self.follow(&app, &mut turn, &mut people, &mut happened);
             if tokio::time::timeout(Duration::from_secs(60), followed).await.is_err() {

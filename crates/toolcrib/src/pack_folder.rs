@@ -1,0 +1,139 @@
+//! Agents in folders: an agent file, `tools/`, `skills/` and perhaps `instructions.md`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::{Map, Value, json};
+use toolcrib_definition::Manifest;
+use toolcrib_skills::read_root;
+
+use crate::files::read_data;
+
+/// The endings of files that hold data.
+const ENDINGS: [&str; 4] = ["toml", "yaml", "yml", "json"];
+
+/// A pack as it lies in a folder.
+#[derive(Debug, Clone)]
+pub(crate) struct PackFolder {
+    pub(crate) id: String,
+    /// `{agent, tools, skills}`.
+    pub(crate) document: Value,
+}
+
+/// Reads all packs of a folder: the folder itself when it holds an `agent` file, else each folder in it that does. Each
+/// problem says which file it is of.
+pub(crate) fn read_packs(folder: &Path) -> anyhow::Result<Vec<PackFolder>> {
+    if !folder.is_dir() {
+        bail!("{} is no folder", folder.display());
+    }
+    if let Some(file) = data_file(folder, "agent")? {
+        return Ok(vec![read_pack(folder, &file)?]);
+    }
+    let mut packs = Vec::new();
+    for inner in sorted(folder)? {
+        if inner.is_dir()
+            && let Some(file) = data_file(&inner, "agent")?
+        {
+            packs.push(read_pack(&inner, &file)?);
+        }
+    }
+    if packs.is_empty() {
+        bail!(
+            "there is no agent in {}: a folder with an agent.toml, agent.yaml or agent.json, beside tools/ and skills/",
+            folder.display()
+        );
+    }
+    Ok(packs)
+}
+
+fn read_pack(folder: &Path, file: &Path) -> anyhow::Result<PackFolder> {
+    let mut profile = object(file)?;
+    let named = profile.shift_remove("id").map(|id| id.as_str().map(str::to_owned).context("id is no text"));
+    let id = match named.transpose().with_context(|| file.display().to_string())? {
+        Some(id) => id,
+        None => folder_name(folder)?,
+    };
+    let instructions = folder.join("instructions.md");
+    if instructions.is_file() {
+        if profile.contains_key("instructions") {
+            bail!("{} has instructions, and there is {} too; keep one", file.display(), instructions.display());
+        }
+        let text = std::fs::read_to_string(&instructions)
+            .with_context(|| format!("{} can't be read", instructions.display()))?;
+        profile.insert("instructions".to_owned(), text.trim().into());
+    }
+    let mut tools = Vec::new();
+    let tools_folder = folder.join("tools");
+    if tools_folder.is_dir() {
+        for file in sorted(&tools_folder)?.into_iter().filter(|file| is_data(file)) {
+            tools.extend(read_tools(&file)?);
+        }
+    }
+    let mut skills = Vec::new();
+    let skills_folder = folder.join("skills");
+    if skills_folder.is_dir() {
+        let (read, errors) = read_root(&skills_folder);
+        if let Some(error) = errors.first() {
+            bail!("{error}");
+        }
+        skills.extend(read.iter().map(|skill| json!({ "name": skill.name(), "document": skill.document() })));
+    }
+    Ok(PackFolder { id, document: json!({ "agent": profile, "tools": tools, "skills": skills }) })
+}
+
+/// The tools of a file: one definition, or a manifest, which is filled from this process's environment.
+fn read_tools(file: &Path) -> anyhow::Result<Vec<Value>> {
+    let value = Value::Object(object(file)?);
+    if value.get("tools").is_none() {
+        return Ok(vec![value]);
+    }
+    let place = || file.display().to_string();
+    let manifest = Manifest::from_value(&value).with_context(place)?;
+    let environment = |name: &str| {
+        // What is Toolcrib's own is no business of a manifest.
+        let own = name.to_ascii_uppercase().starts_with("TOOLCRIB_");
+        crate::secrets::variables().find(|(known, _)| known == name && !own).map(|(_, value)| value)
+    };
+    let expanded = manifest.expand(&environment, &|_| true);
+    if let Some(error) = expanded.errors.first() {
+        bail!("{}: the tool {}: {}", file.display(), error.tool, error.problems);
+    }
+    Ok(expanded.tools.iter().map(toolcrib_definition::Definition::to_json).collect())
+}
+
+fn object(file: &Path) -> anyhow::Result<Map<String, Value>> {
+    match read_data(file)? {
+        Value::Object(map) => Ok(map),
+        _ => bail!("{} holds no keys with values", file.display()),
+    }
+}
+
+/// The one file of this name, whatever its ending.
+fn data_file(folder: &Path, stem: &str) -> anyhow::Result<Option<PathBuf>> {
+    let found: Vec<PathBuf> =
+        ENDINGS.iter().map(|ending| folder.join(format!("{stem}.{ending}"))).filter(|path| path.is_file()).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one.clone())),
+        [first, second, ..] => bail!("{} and {} say the same; keep one", first.display(), second.display()),
+    }
+}
+
+fn is_data(file: &Path) -> bool {
+    file.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
+}
+
+fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let unreadable = || format!("{} can't be read", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(unreadable)?;
+    let mut paths =
+        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>().with_context(unreadable)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn folder_name(folder: &Path) -> anyhow::Result<String> {
+    let whole = folder.canonicalize().with_context(|| format!("{} can't be read", folder.display()))?;
+    let name = whole.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned).with_context(|| format!("{} has no name for an agent", folder.display()))
+}
