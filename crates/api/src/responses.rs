@@ -61,7 +61,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 /// Ask an agent as OpenAI's clients ask a model
 ///
 /// `model` is the agent's id, `user` the session (or `previous_response_id`), `input` the message. With `stream`, OpenAI's own
-/// events come, and among them Toolcrib's, whose types begin with `toolcrib.`; `ctx` is the turn context. A turn that waits
+/// events come, and among them Toolcrib's: of the type `keepalive`, which clients pass over, with what happened in `toolcrib`.
+/// `ctx` is the turn context. A turn that waits
 /// for a person answers with the status `in_progress`; read it again with its id.
 #[utoipa::path(post, path = "/v1/responses", tag = "turns", security(("token" = [])),
     request_body(content = Object, description = "{model, input, user, stream, previous_response_id, background, metadata, ctx}"),

@@ -1,4 +1,7 @@
 //! A turn as the events of OpenAI's Responses, with Toolcrib's own among them.
+//!
+//! Some of OpenAI's clients end at an event whose type they do not know. They all pass over `keepalive`, so that is the type
+//! of Toolcrib's own, with what happened in `toolcrib`.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -77,6 +80,13 @@ impl Writer {
         self.ready.push_back((name.to_owned(), data));
     }
 
+    /// An event of Toolcrib's own.
+    fn push_own(&mut self, name: &str, data: Value) {
+        let event = json!({ "type": "keepalive", "sequence_number": self.sequence, "toolcrib": data });
+        self.sequence += 1;
+        self.ready.push_back((format!("toolcrib.{name}"), event));
+    }
+
     fn take(&mut self, event: &TurnEvent) {
         match event {
             TurnEvent::TextDelta { text } => self.say(text),
@@ -92,7 +102,7 @@ impl Writer {
                     self.progress.approvals = approvals.clone();
                 }
                 let data = serde_json::to_value(other).unwrap_or_else(|_| json!({}));
-                self.push(&format!("toolcrib.{}", other.name()), data);
+                self.push_own(other.name(), data);
             }
         }
     }

@@ -132,7 +132,9 @@ async fn responses_are_numbered_and_whole() {
     let events = events(&answer.text);
     for (place, (name, data)) in events.iter().enumerate() {
         assert_eq!(data["sequence_number"], place, "{name}");
-        assert_eq!(data["type"], name.as_str());
+        let own = name.strip_prefix("toolcrib.");
+        assert_eq!(data["type"], own.map_or(name.as_str(), |_| "keepalive"));
+        assert_eq!(data["toolcrib"]["type"].as_str(), own);
     }
     let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).filter(|name| !name.ends_with("delta")).collect();
     assert_eq!(
