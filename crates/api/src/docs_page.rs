@@ -6,8 +6,10 @@ use toolcrib_egress::{BLOCK_CODES, EGRESS_CODES};
 use toolcrib_executor::CALL_CODES;
 use toolcrib_registry::REGISTRY_CODES;
 use toolcrib_store::STORE_CODES;
+use toolcrib_turn::TURN_CODES;
 use utoipa::openapi::OpenApi;
 
+use crate::doctor::DOCTOR_CODES;
 use crate::problem::API_CODES;
 
 pub(crate) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
@@ -31,7 +33,8 @@ pub(crate) fn render(openapi: &OpenApi) -> String {
         }
     }
     page.push_str("<h2>Error codes</h2><table><tr><th>Code<th>Meaning</tr>");
-    let tables = [API_CODES, REGISTRY_CODES, STORE_CODES, CALL_CODES, EGRESS_CODES, BLOCK_CODES];
+    let tables =
+        [API_CODES, REGISTRY_CODES, STORE_CODES, CALL_CODES, TURN_CODES, DOCTOR_CODES, EGRESS_CODES, BLOCK_CODES];
     let listed = tables.into_iter().flatten().map(|(code, meaning)| (*code, *meaning));
     let problems = ProblemCode::ALL.iter().map(|code| (code.as_str(), code.meaning()));
     for (code, meaning) in listed.chain(problems) {

@@ -1,5 +1,7 @@
 //! What is broken, each with the way to mend it.
 
+mod drift;
+
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -16,6 +18,31 @@ use crate::traces::FLUSH;
 const MAX_TOOLS: usize = 2_000;
 /// How far back blocked calls are looked for, in ms: one day.
 const BLOCKS_SINCE: i64 = 24 * 3600 * 1000;
+
+/// The codes that only doctor gives, with what they mean, for the reference.
+pub const DOCTOR_CODES: &[(&str, &str)] = &[
+    ("tool.broken_row", "A stored tool no longer validates; it is left out until it is written anew."),
+    ("agent.broken_row", "A stored agent no longer validates; it is left out until it is written anew."),
+    ("skill.broken_row", "A stored skill no longer validates; it is left out until it is written anew."),
+    ("tool.shadowed", "A stored tool has the name of one that is compiled in, which wins."),
+    ("tool.forecast", "Calls of the tool will fail: the egress policy blocks its host, or a secret is not configured."),
+    ("tool.unreachable", "No agent may use the tool."),
+    ("agent.names", "A list of the agent names a tool or group that is not there, or not its own."),
+    ("agent.prompt_names_tool", "The instructions name a tool that the agent may not use."),
+    ("agent.prompt_names_skill", "The instructions name a skill that the agent may not use."),
+    ("agent.skills", "The agent's skills name one that is not there."),
+    ("agent.skills_eager", "The agent's eager skills name one that is not there, or that it may not use."),
+    ("agent.companion", "A skill of the agent has a companion that the agent may not use."),
+    ("agent.provider", "The agent asks a provider that is not configured."),
+    ("skill.eager", "A skill's frontmatter says eager, which only an agent can."),
+    ("skill.names_skill", "A skill's text names another skill that is no companion of it."),
+    ("skill.names_agent", "A shared skill's text names an agent that has it."),
+    ("skill.companion", "A skill has a companion that is not there."),
+    ("provider.secret", "The key of a provider is not configured."),
+    ("provider.failing", "The last requests to a provider failed."),
+    ("doctor.partial", "The catalog is larger than doctor looks at."),
+    ("traces.lost", "Traces could not be kept."),
+];
 
 /// What doctor found.
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,6 +107,28 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         for warning in agent_warnings(&snapshot, agent) {
             find("warning", "agent.names", id, warning);
         }
+    }
+    let skills = state.engine.skills();
+    for broken in skills.broken() {
+        let message =
+            format!("the stored skill no longer validates and is left out: {}. Write it anew", broken.problems);
+        find("error", "skill.broken_row", &broken.name, message);
+    }
+    for row in skills.unreadable() {
+        find("error", "store.bad_row", "database", format!("{row}; it is left out. Mend the row, or delete it"));
+    }
+    let providers = state.engine.providers();
+    for (code, subject, message) in drift::all(&snapshot, &skills.catalog(), &providers, MAX_TOOLS) {
+        find("warning", code, &subject, message);
+    }
+    for (provider, secret) in providers.keys() {
+        if state.secrets().secret(secret).is_none() {
+            find("warning", "provider.secret", provider, missing_secret(secret));
+        }
+    }
+    for breaker in providers.breakers() {
+        let message = format!("the last {} request(s) to the provider failed; the log says why", breaker.failures);
+        find("warning", "provider.failing", &breaker.host, message);
     }
     for tool in snapshot.tools().take(MAX_TOOLS) {
         for warning in tool.as_data().map(|definition| warnings_for(&state, definition)).unwrap_or_default() {

@@ -83,6 +83,7 @@ mod turns;
 
 pub use auth::Principal;
 pub use body::{MAX_BODY, MAX_MANIFEST};
+pub use doctor::DOCTOR_CODES;
 pub use people::{LINK_SECRET, People, Webhook, WebhookFormat, WebhookUrl};
 pub use problem::API_CODES;
 pub use router::{Audience, openapi_document, router};

@@ -54,8 +54,8 @@ enum Command {
     Serve(ServeArgs),
     /// A tour on this machine: a server, a small upstream, a few tools, four calls
     Quickstart(quickstart::QuickstartArgs),
-    /// Say what is broken, and how to mend it
-    Doctor,
+    /// Say what is broken, and how to mend it; the exit status is 1 when there is an error
+    Doctor(doctor::DoctorArgs),
     /// Tools: list, show, put, rm, validate, import, versions, restore, search, try
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
@@ -174,7 +174,7 @@ impl Cli {
                 }
                 let connection = global.connect(&config, &location).await?;
                 let done = match command {
-                    Command::Doctor => doctor::run(&connection, output).await,
+                    Command::Doctor(args) => doctor::run(args, &connection, output).await,
                     Command::Tools(command) => command.run(&connection, output).await,
                     Command::Agents(command) => command.run(&connection, output).await,
                     Command::Apply(args) => args.run(&connection, output).await,

@@ -32,6 +32,8 @@ pub struct Providers {
 struct Known {
     provider: Arc<dyn ModelProvider>,
     retries: usize,
+    /// The name of the secret that is its key.
+    key: Option<String>,
 }
 
 /// A whole answer of a model.
@@ -79,18 +81,24 @@ impl Providers {
         };
         let guard = Guard::new(Arc::new(policy), resolver, dialler, settings.connect_timeout);
         let provider = genai_provider::provider(name, settings, guard, roots, secrets)?;
-        self.known.insert(name.to_owned(), Known { provider, retries: settings.retries });
+        self.known
+            .insert(name.to_owned(), Known { provider, retries: settings.retries, key: settings.api_key.clone() });
         Ok(())
     }
 
     /// Adds a provider that is written in Rust.
     pub fn add_custom(&mut self, name: &str, provider: Arc<dyn ModelProvider>) {
-        self.known.insert(name.to_owned(), Known { provider, retries: 0 });
+        self.known.insert(name.to_owned(), Known { provider, retries: 0, key: None });
     }
 
     /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.known.keys().map(String::as_str)
+    }
+
+    /// Those that need a key, each with the name of the secret that holds it.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.known.iter().filter_map(|(name, known)| Some((name.as_str(), known.key.as_deref()?)))
     }
 
     /// Those that failed lately.

@@ -8,6 +8,7 @@ mod approvals;
 mod bad_input;
 mod calls;
 mod catalog;
+mod doctor;
 mod events;
 mod ledger;
 mod packs;

@@ -1,12 +1,20 @@
 //! `toolcrib doctor`
 
 use anyhow::bail;
+use clap::Args;
 use http::Method;
 
 use crate::connection::Connection;
 use crate::output::{Output, rows, table};
 
-pub(crate) async fn run(api: &Connection, output: Output) -> anyhow::Result<()> {
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Fails on warnings too, not only on errors
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) async fn run(args: DoctorArgs, api: &Connection, output: Output) -> anyhow::Result<()> {
     let answer = api.send(Method::GET, "/v1/doctor", None).await?;
     output.print(&answer, |answer| {
         println!("{} tool(s) at revision {}", answer["tools"], answer["revision"]);
@@ -22,6 +30,13 @@ pub(crate) async fn run(api: &Connection, output: Output) -> anyhow::Result<()> 
             table(&["host", "state", "failures"], breakers);
         }
     });
-    let errors = answer["findings"].as_array().into_iter().flatten().filter(|f| f["severity"] == "error").count();
-    if errors == 0 { Ok(()) } else { bail!("doctor found {errors} error(s)") }
+    let count = |severity| {
+        answer["findings"].as_array().into_iter().flatten().filter(|finding| finding["severity"] == severity).count()
+    };
+    match (count("error"), count("warning")) {
+        (0, 0) => Ok(()),
+        (0, _) if !args.strict => Ok(()),
+        (0, warnings) => bail!("doctor found {warnings} warning(s)"),
+        (errors, _) => bail!("doctor found {errors} error(s)"),
+    }
 }
