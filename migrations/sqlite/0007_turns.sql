@@ -8,6 +8,8 @@ CREATE TABLE turns (
     -- The turn that spawned it, if any.
     parent TEXT,
     state TEXT NOT NULL,
+    -- Its place among all turns of the session, in the order in which they came.
+    seq BIGINT NOT NULL,
     -- The message, the context and the agent's snapshot, as JSON.
     input TEXT NOT NULL,
     -- Where it stands, as JSON; null before the first checkpoint.
@@ -28,10 +30,13 @@ CREATE TABLE turns (
 );
 -- One turn of a session runs or waits for a person at a time; the others queue.
 CREATE UNIQUE INDEX turns_one_at_a_time ON turns (agent, session) WHERE state IN ('running', 'parked');
-CREATE INDEX turns_queued ON turns (agent, session, id) WHERE state = 'queued';
+CREATE INDEX turns_queued ON turns (agent, session, seq) WHERE state = 'queued';
 CREATE INDEX turns_running ON turns (lease_until) WHERE state = 'running';
 CREATE INDEX turns_parked ON turns (id) WHERE state = 'parked';
+CREATE INDEX turns_of_session ON turns (agent, session, seq);
 CREATE INDEX turns_told ON turns (agent, session, place);
+CREATE INDEX turns_of_parent ON turns (parent) WHERE parent IS NOT NULL;
+CREATE INDEX turns_ended ON turns (updated_at) WHERE state IN ('completed', 'failed', 'cancelled');
 
 -- The calls of the ledger that a parked turn waits for.
 CREATE TABLE turn_waits (

@@ -6,6 +6,7 @@ mod ledger;
 mod load;
 mod mcp;
 mod proxy;
+mod turns;
 
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     anyhow::ensure!(
-        ["call", "catalog", "proxy", "mcp", "ledger"].into_iter().any(wanted),
-        "the benches are call, catalog, proxy, mcp and ledger"
+        ["call", "catalog", "proxy", "mcp", "ledger", "turns"].into_iter().any(wanted),
+        "the benches are call, catalog, proxy, mcp, ledger and turns"
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if wanted("call") {
@@ -52,6 +53,9 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     if wanted("ledger") {
         runtime.block_on(ledger::run(effort))?;
+    }
+    if wanted("turns") {
+        runtime.block_on(turns::run(effort))?;
     }
     Ok(())
 }

@@ -61,8 +61,8 @@ pub(crate) struct DryRunQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PackWritten {
     id: String,
-    /// The revision of the agent's row.
-    revision: i64,
+    /// The revision of the agent's row; that before a dry run, and null when there is no such row.
+    revision: Option<i64>,
     /// Whether nothing was written.
     dry_run: bool,
     /// The agent, its tools, its skills.
@@ -190,9 +190,14 @@ async fn apply(
     }
     let created = applied.changes.first().is_some_and(|change| change.kind == Some(WriteKind::Created));
     let changes = applied.changes.into_iter().map(PackChangeBody::from).collect();
-    let body = PackWritten { id: id.to_string(), revision: applied.revision.0, dry_run, changes, warnings };
+    let revision = applied.revision;
+    let body =
+        PackWritten { id: id.to_string(), revision: revision.map(|revision| revision.0), dry_run, changes, warnings };
     let status = if created && !dry_run { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, etag(applied.revision), Json(body)).into_response())
+    match revision {
+        Some(revision) => Ok((status, etag(revision), Json(body)).into_response()),
+        None => Ok((status, Json(body)).into_response()),
+    }
 }
 
 /// Delete an agent

@@ -118,7 +118,7 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         find("error", "store.bad_row", "database", format!("{row}; it is left out. Mend the row, or delete it"));
     }
     let providers = state.engine.providers();
-    for (code, subject, message) in drift::all(&snapshot, &skills.catalog(), &providers, MAX_TOOLS) {
+    for (code, subject, message) in drift::all(&snapshot, &skills.catalog(), providers, MAX_TOOLS) {
         find("warning", code, &subject, message);
     }
     for (provider, secret) in providers.keys() {

@@ -1,7 +1,7 @@
 //! What will fail later although a definition is sound.
 
 use toolcrib_definition::Definition;
-use toolcrib_registry::{Agent, Snapshot};
+use toolcrib_registry::{Agent, SYSTEM_TOOLS, Snapshot};
 
 use crate::state::ApiState;
 
@@ -49,6 +49,8 @@ pub(crate) fn agent_warnings(snapshot: &Snapshot, agent: &Agent) -> Vec<String> 
     ] {
         for name in names {
             match snapshot.tool(name) {
+                // A tool of the turn itself is in no catalog.
+                None if SYSTEM_TOOLS.contains(&name.as_str()) => {}
                 None => warnings.push(format!("{list} names {name:?}, and there is no such tool")),
                 Some(tool) if list == "tools_deferred" && !agent.allows(tool) => {
                     warnings.push(format!("tools_deferred names {name:?}, which the agent is not allowed"));

@@ -83,6 +83,10 @@ pub(crate) async fn create(
             if row.agent != request.agent {
                 return Err(ApiError::Request(format!("the response {id} is of the agent {:?}", row.agent)).into());
             }
+            if row.parent.is_some() {
+                let message = format!("the response {id} is a subagent's; go on with its parent's");
+                return Err(ApiError::Request(message).into());
+            }
             Some(row.session)
         }
     };

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
-use toolcrib_definition::json;
+use toolcrib_definition::{Ctx, CtxField, json};
 use toolcrib_store::{TurnFilter, TurnRow, TurnState};
 use toolcrib_turn::{NewMessage, TurnEvent, TurnHandle};
 use utoipa::{IntoParams, ToSchema};
@@ -124,8 +124,8 @@ pub(crate) async fn begin(
     let text = keys.text("message")?.ok_or_else(|| ApiError::Request("a turn needs a message".to_owned()))?;
     check_message(&text)?;
     let session = keys.text("session")?;
-    session.as_deref().map_or(Ok(()), check_session)?;
     let ctx = ctx_of(keys.take("ctx"))?;
+    let session = session_of(session, &ctx)?;
     let stream = keys.flag("stream")?.unwrap_or(false);
     let wait = wait_of(keys.take("wait"))?;
     let snapshot = state.registry().snapshot();
@@ -167,12 +167,18 @@ pub(crate) fn check_message(text: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-pub(crate) fn check_session(session: &str) -> Result<(), ApiError> {
-    if session.is_empty() || session.len() > MAX_SESSION || session.starts_with('~') {
-        let message = format!("a session is 1 to {MAX_SESSION} bytes and does not begin with ~");
+/// The session of a turn: the one that is named, else the chat of its context.
+pub(crate) fn session_of(named: Option<String>, ctx: &Ctx) -> Result<Option<String>, ApiError> {
+    let session = named.or_else(|| ctx.get(CtxField::ChatId).map(str::to_owned));
+    let fits = |text: &str| {
+        (1..=MAX_SESSION).contains(&text.len()) && !text.starts_with('~') && !text.chars().any(char::is_control)
+    };
+    if session.as_deref().is_some_and(|session| !fits(session)) {
+        let message =
+            format!("a session is 1 to {MAX_SESSION} bytes without control characters, and does not begin with ~");
         return Err(ApiError::Request(message));
     }
-    Ok(())
+    Ok(session)
 }
 
 fn wait_of(value: Option<Value>) -> Result<Duration, ApiError> {

@@ -92,6 +92,8 @@ impl Executor {
                     pipeline.skipped(begun, "call.limit", message)
                 } else if halted.load(Ordering::SeqCst) {
                     pipeline.skipped(begun, "call.halted", "not run: an earlier call ended the turn".to_owned())
+                } else if request.cancellation.is_cancelled() {
+                    pipeline.skipped(begun, "call.cancelled", "not run: the caller gave the batch up".to_owned())
                 } else {
                     observer.began(index);
                     self.run(pipeline, begun, request.arguments).await

@@ -170,6 +170,11 @@ impl Agent {
         self.skills.is_none() || self.lookup.skills.contains(skill)
     }
 
+    /// Whether its lists deny a tool of this name.
+    pub fn denies(&self, tool: &str) -> bool {
+        self.lookup.deny.contains(tool)
+    }
+
     /// Whether its lists name this tool, and do not deny it: what only an agent that names it is given.
     pub fn names_tool(&self, tool: &str) -> bool {
         self.lookup.allow.contains(tool) && !self.lookup.deny.contains(tool)

@@ -23,8 +23,8 @@ pub enum RegistryError {
         /// What is wrong with its name, description or schema.
         problems: Problems,
     },
-    /// Two code tools have the same name.
-    #[error("two code tools are called {name}")]
+    /// Two code tools have the same name, or one has that of a tool of the turn itself.
+    #[error("two code tools are called {name}, or it is a name that the turn itself uses")]
     SameName {
         /// The name.
         name: String,

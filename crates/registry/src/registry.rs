@@ -84,7 +84,8 @@ impl RegistryBuilder {
         for tool in self.code {
             let tool = Arc::new(tool?);
             let name = tool.name().to_string();
-            if code.insert(name.clone(), Arc::clone(&tool)).is_some() {
+            let of_the_turn = SYSTEM_TOOLS.contains(&name.as_str());
+            if of_the_turn || code.insert(name.clone(), Arc::clone(&tool)).is_some() {
                 return Err(RegistryError::SameName { name });
             }
             search.put(tool.view(), tool.group(), &[]);

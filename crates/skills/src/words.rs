@@ -13,7 +13,8 @@ use unicode_normalization::UnicodeNormalization;
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut in_word = false;
-    for c in text.nfkd().filter(|c| !is_accent(*c)).flat_map(char::to_lowercase) {
+    // Taken apart to lose the accents, and put together again for scripts whose letters would fall into pieces.
+    for c in text.nfkd().filter(|c| !is_accent(*c)).nfc().flat_map(char::to_lowercase) {
         let alone = writes_no_spaces(c);
         if !c.is_alphanumeric() && !is_mark(c) {
             in_word = false;

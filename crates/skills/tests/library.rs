@@ -97,6 +97,18 @@ fn an_allowlist_holds_for_triggers_companions_and_loading() {
 }
 
 #[test]
+fn letters_of_other_scripts_stay_whole() {
+    let mut catalog = SkillCatalog::default();
+    for (name, trigger) in [("trip", "たひ"), ("hangul", "환불")] {
+        let text = format!("---\nname: {name}\ndescription: d\ntriggers: [{trigger}]\n---\nx");
+        catalog.put("", Skill::from_markdown(name, &text).unwrap());
+    }
+    catalog.index();
+    assert_eq!(activated(&catalog, json!({}), "たびに出る", &[]), [""; 0], "another letter is another word");
+    assert_eq!(activated(&catalog, json!({}), "환불 해 주세요", &[]), ["hangul trigger:환불"]);
+}
+
+#[test]
 fn companions_go_one_level() {
     let mut catalog = SkillCatalog::default();
     for (name, companion) in [("a", "b"), ("b", "c"), ("c", "a")] {

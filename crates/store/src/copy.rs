@@ -204,6 +204,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("session", TEXT),
             ("parent", TEXT),
             ("state", TEXT),
+            ("seq", NUMBER),
             ("input", TEXT),
             ("checkpoint", TEXT),
             ("outcome", TEXT),

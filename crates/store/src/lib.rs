@@ -72,4 +72,4 @@ pub use store::{Location, QueuedProposal, Rows, Store};
 pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
 pub use traces::{Retention, TraceFilter, TraceRow, Traces};
-pub use turns::{NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};
+pub use turns::{Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};

@@ -16,8 +16,8 @@ pub struct PackRows {
     pub profile: String,
     /// Its tools.
     pub tools: Vec<Definition>,
-    /// Its own skills: all of them, so that others of its own are deleted. None leaves them as they are.
-    pub skills: Option<Vec<SkillWrite>>,
+    /// Its own skills: all of them, so that others of its own are deleted.
+    pub skills: Vec<SkillWrite>,
 }
 
 /// What a row of a pack is.
@@ -51,8 +51,8 @@ pub struct PackChange {
 pub struct PackApplied {
     /// Each row, the agent first, then tools, then skills.
     pub changes: Vec<PackChange>,
-    /// The revision of the agent's row.
-    pub revision: Revision,
+    /// The revision of the agent's row: after the write, or of a dry run before it. None when there is none.
+    pub revision: Option<Revision>,
 }
 
 /// Packs.

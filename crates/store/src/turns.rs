@@ -87,6 +87,15 @@ pub struct TurnRow {
     pub updated_at: i64,
 }
 
+/// A turn that was begun, or found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// It is new: the caller's to run, or queued.
+    New(TurnRow),
+    /// It was there already.
+    Known(TurnRow),
+}
+
 /// A turn to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTurn {
@@ -129,6 +138,8 @@ pub struct TurnEnd {
 pub struct Told {
     /// The turn.
     pub id: String,
+    /// Its place among those of its session, from 1.
+    pub place: i64,
     /// Its messages, as JSON text.
     pub messages: String,
     /// When it ended, in ms since 1970.
@@ -151,12 +162,12 @@ pub struct TurnFilter {
 /// Turns.
 #[async_trait]
 pub trait Turns: Send + Sync {
-    /// Begins a turn: as the owner's to run, or queued behind an earlier turn of its session. A turn of this id that is
-    /// there already is returned as it is.
+    /// Begins a turn: as the owner's to run, or queued behind an earlier turn of its session, or because there is no
+    /// owner that could run it. A turn of this id that is there already is returned as it is.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    async fn begin_turn(&self, turn: &NewTurn, owner: &str, lease_ms: i64) -> Result<TurnRow, StoreError>;
+    async fn begin_turn(&self, turn: &NewTurn, owner: Option<&str>, lease_ms: i64) -> Result<Begun, StoreError>;
 
     /// Takes a turn up: a queued one when its session is free, a parked one, or a running one whose lease is over. None
     /// when it is not to be had, or was taken up since `epoch`.
@@ -165,11 +176,11 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be written.
     async fn take_turn(&self, id: &str, epoch: i64, owner: &str, lease_ms: i64) -> Result<Option<TurnRow>, StoreError>;
 
-    /// Prolongs the leases of an owner. Returns the ids of those of its turns that somebody asked to end.
+    /// Prolongs the leases of these turns of an owner. Returns the ids of those that somebody asked to end.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    async fn renew_turns(&self, owner: &str, lease_ms: i64) -> Result<Vec<String>, StoreError>;
+    async fn renew_turns(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<String>, StoreError>;
 
     /// Records where a turn stands. False when the lease is no longer the caller's; then it must stop.
     ///
@@ -188,6 +199,12 @@ pub trait Turns: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the database can't be written.
     async fn end_turn(&self, lease: &TurnLease, end: &TurnEnd) -> Result<bool, StoreError>;
+
+    /// Asks for the end of all turns that a turn spawned. Returns their ids.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be written.
+    async fn cancel_children(&self, parent: &str) -> Result<Vec<String>, StoreError>;
 
     /// Asks for the end of a turn, and returns it as it is; one that nobody works on ends at once. None when there is
     /// no such turn.
@@ -209,6 +226,12 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn approvals_of_turn(&self, id: &str) -> Result<Vec<String>, StoreError>;
 
+    /// Where a turn stands, and how it ended; what is looked at over and over.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn turn_end(&self, id: &str) -> Result<Option<(TurnState, Option<String>)>, StoreError>;
+
     /// A turn.
     ///
     /// # Errors
@@ -227,9 +250,9 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError>;
 
-    /// Deletes ended turns that last moved before `before`, in ms since 1970. Returns how many.
+    /// Deletes ended turns that last moved longer ago than this, in ms, some at a time. Returns how many.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    async fn purge_turns(&self, before: i64) -> Result<u64, StoreError>;
+    async fn purge_turns(&self, age_ms: i64) -> Result<u64, StoreError>;
 }

@@ -150,8 +150,9 @@ impl Connection {
 
     /// Goes on with turns in this process, as long as the command runs. A server does so by itself.
     pub(crate) fn keep_turns(&self) {
-        if let Connection::Local { engine, .. } = self {
+        if let Connection::Local { engine, executor, .. } = self {
             tokio::spawn(engine.clone().keep());
+            tokio::spawn(executor.clone().keep_ledger(CancellationToken::new()));
         }
     }
 

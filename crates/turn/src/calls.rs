@@ -25,23 +25,24 @@ impl Run {
         let (system, tools): (Vec<usize>, Vec<usize>) = (0..self.at.pending.len())
             .filter(|place| open(&self.at.pending[*place]))
             .partition(|place| is_system_tool(&self.at.pending[*place].call.tool));
-        if !tools.is_empty() && self.at.limit_told && self.calls_left() == 0 {
+        let begun = tools.iter().any(|place| self.at.pending[*place].begun);
+        if !tools.is_empty() && !begun && self.at.limit_told && self.calls_left() == 0 {
             let most = self.agent.limits().max_tool_calls;
             let message =
                 format!("the model went on asking for calls after all {most} of the turn (max_tool_calls) had run");
             let text = self.last_text();
             return Err(self.end(TurnStatus::Limit, text, "turn.max_tool_calls", &message));
         }
-        for place in system {
-            self.run_system(place).await;
-        }
-        let waits = self.run_batch(tools).await;
+        let waits = self.run_batch(tools).await?;
         self.at.waits = waits.iter().map(|wait| wait.ledger_id.clone()).collect();
         // A halt ends the turn, whatever else is waited for.
         if let Some(say) = self.halt() {
             let text = self.last_text().filter(|lead_in| !lead_in.trim().is_empty()).or(say);
             self.answer_calls();
             return Err(Stop::Ended(Box::new(self.outcome(TurnStatus::Halted, text))));
+        }
+        for place in system {
+            self.run_system(place).await;
         }
         if !waits.is_empty() {
             if self.cancel.is_cancelled() {
@@ -64,9 +65,12 @@ impl Run {
                 continue;
             }
             pending.counted = true;
-            let asked = self.at.asked.entry(fingerprint(&pending.call)).or_default();
+            let key = fingerprint(&pending.call);
+            let asked = self.at.asked.entry(key.clone()).or_default();
             *asked += 1;
-            if *asked > most + 1 {
+            let warned = self.at.warned.get(&key).copied();
+            // A warning that stands in the same answer could not be read yet.
+            if *asked > most + 1 && warned.is_some_and(|step| step < self.at.step) {
                 let message = format!(
                     "the model asked for {} with the same arguments again after it was warned (max_tool_repeat {most})",
                     pending.call.tool
@@ -74,7 +78,8 @@ impl Run {
                 let text = self.last_text();
                 return Err(self.end(TurnStatus::Limit, text, "turn.repeat", &message));
             }
-            if *asked == most + 1 {
+            if *asked > most {
+                self.at.warned.entry(key).or_insert(self.at.step);
                 let message = format!(
                     "not run: this call was made {most} times with these arguments; another repetition ends the turn"
                 );
@@ -141,7 +146,7 @@ impl Run {
     }
 
     /// Runs the calls at these places as a batch. Returns those that wait for somebody.
-    async fn run_batch(&mut self, places: Vec<usize>) -> Vec<Wait> {
+    async fn run_batch(&mut self, places: Vec<usize>) -> Result<Vec<Wait>, Stop> {
         let (places, hidden): (Vec<usize>, Vec<usize>) =
             places.into_iter().partition(|place| !self.is_hidden(&self.at.pending[*place].call.tool));
         for place in hidden {
@@ -151,7 +156,7 @@ impl Run {
             self.at.pending[place].ended = Some(EndedCall::answered(Status::Skipped, json!({ "error": message })));
         }
         if places.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let calls: Vec<ModelCall> = places.iter().map(|place| self.at.pending[*place].call.clone()).collect();
         // Those that were begun before a wait or a crash have their place already.
@@ -185,9 +190,9 @@ impl Run {
         let outcomes = self.engine.executor().batch(&self.agent_id, &self.agent, ctx, batch).await;
         let mut waits = Vec::new();
         for (place, outcome) in places.into_iter().zip(outcomes) {
-            if outcome.status == Status::Waiting
-                && let Some(ledger_id) = outcome.ledger_id.clone()
-            {
+            if outcome.status == Status::Waiting {
+                // Nobody knows which row it waits for: the same call is asked for again when the database answers.
+                let Some(ledger_id) = outcome.ledger_id.clone() else { return Err(Stop::Left) };
                 waits.push(Wait { ledger_id, approval: outcome.approval.clone() });
                 continue;
             }
@@ -196,7 +201,7 @@ impl Run {
             self.at.attachments.extend(ended.attachments.iter().cloned());
             self.at.pending[place].ended = Some(ended);
         }
-        waits
+        Ok(waits)
     }
 
     /// Whether a tool is deferred, and was not found yet.

@@ -33,6 +33,9 @@ pub(crate) struct Checkpoint {
     pub(crate) system_calls: usize,
     /// How often each call was asked for, by a hash of tool and arguments.
     pub(crate) asked: BTreeMap<String, usize>,
+    /// The step in which the model was warned of a repetition, by the same hash.
+    #[serde(default)]
+    pub(crate) warned: BTreeMap<String, usize>,
     /// Whether the model was told that no more calls run.
     pub(crate) limit_told: bool,
     pub(crate) usage: Usage,

@@ -1,10 +1,11 @@
 //! The engine: begins turns, takes up those that were left, and tells who follows them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,7 @@ use toolcrib_definition::CtxField;
 use toolcrib_executor::{EventKind, Executor};
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_skills::SkillBook;
-use toolcrib_store::{NewTurn, Store, StoreError, TurnEnd, TurnLease, TurnRow, TurnState, time_ordered_id};
+use toolcrib_store::{Begun, NewTurn, Store, StoreError, TurnEnd, TurnLease, TurnRow, TurnState, time_ordered_id};
 use tracing::Instrument;
 
 use crate::checkpoint::Checkpoint;
@@ -37,6 +38,8 @@ pub struct TurnSettings {
     pub lease: Duration,
     /// How often turns are looked for that can be taken up, although nobody told of one. Default 1 s.
     pub look_every: Duration,
+    /// Turns that run at the same time in this process; more wait as rows. Default 256.
+    pub max_running: usize,
     /// How long ended turns are kept, and with them the history of their sessions. Default 30 days.
     pub retention: Duration,
 }
@@ -46,6 +49,7 @@ impl Default for TurnSettings {
         Self {
             lease: Duration::from_secs(15),
             look_every: Duration::from_secs(1),
+            max_running: 256,
             retention: Duration::from_secs(30 * 24 * 3600),
         }
     }
@@ -58,11 +62,13 @@ pub struct Engine(Arc<Inner>);
 pub(crate) struct Inner {
     executor: Executor,
     skills: Arc<SkillBook>,
-    providers: ArcSwap<Providers>,
+    providers: Arc<Providers>,
     pub(crate) settings: TurnSettings,
     /// The name of this process in the rows.
     pub(crate) owner: String,
     live: Mutex<HashMap<String, Live>>,
+    /// The turns that are worked on here.
+    held: Mutex<HashSet<String>>,
     pub(crate) running: TaskTracker,
     pub(crate) shutdown: CancellationToken,
 }
@@ -80,10 +86,11 @@ impl Engine {
         Self(Arc::new(Inner {
             executor,
             skills,
-            providers: ArcSwap::new(providers),
+            providers,
             settings,
             owner,
             live: Mutex::default(),
+            held: Mutex::default(),
             running: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         }))
@@ -108,9 +115,9 @@ impl Engine {
         &self.0.skills
     }
 
-    /// The providers, now.
-    pub fn providers(&self) -> Arc<Providers> {
-        self.0.providers.load_full()
+    /// The providers.
+    pub fn providers(&self) -> &Providers {
+        &self.0.providers
     }
 
     pub(crate) fn registry(&self) -> &Registry {
@@ -139,23 +146,42 @@ impl Engine {
         let input =
             Input { text: message.text, ctx: message.ctx, agent: agent.clone(), depth: 0, before: message.before };
         let turn = NewTurn { id, agent: agent_id.to_owned(), session, parent: None, input: input.to_json() };
-        self.begin_row(turn).await
+        let room = self.room() > 0 && !self.0.shutdown.is_cancelled();
+        self.begin_row(turn, room).await
     }
 
-    /// Begins a turn, or finds the one of this id.
-    pub(crate) async fn begin_row(&self, turn: NewTurn) -> Result<TurnHandle, StoreError> {
+    /// Begins a turn, or finds the one of this id. Without `room` it is queued.
+    pub(crate) async fn begin_row(&self, turn: NewTurn, room: bool) -> Result<TurnHandle, StoreError> {
         let (log, cancel) = self.enlist(&turn.id);
-        let row = self.store().begin_turn(&turn, &self.0.owner, self.lease_ms()).await?;
+        let owner = room.then_some(self.0.owner.as_str());
+        let begun = self.store().begin_turn(&turn, owner, self.lease_ms()).await?;
+        let (Begun::New(row) | Begun::Known(row)) = &begun;
         let handle = TurnHandle::new(self.clone(), row.id.clone(), row.session.clone(), Arc::clone(&log));
-        match row.state {
-            TurnState::Running if row.owner.as_ref() == Some(&self.0.owner) && row.epoch == 1 => {
-                self.spawn(row, log, cancel);
-            }
-            TurnState::Queued => log.push(TurnEvent::Queued),
+        match begun {
+            Begun::New(row) if row.state == TurnState::Running => self.spawn(row, log, cancel),
+            Begun::New(_) => log.push(TurnEvent::Queued),
             // Somebody works on it, or it waits: the row says how it ends.
-            _ => {}
+            Begun::Known(_) => {}
         }
         Ok(handle)
+    }
+
+    /// How many more turns may run here.
+    pub(crate) fn room(&self) -> usize {
+        self.0.settings.max_running.saturating_sub(self.held().len())
+    }
+
+    /// The turns that are worked on here.
+    pub(crate) fn held(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for the end of what a turn spawned. That it can't be asked is logged: their own limits end them.
+    pub(crate) async fn cancel_children(&self, parent: &str) {
+        match self.store().cancel_children(parent).await {
+            Ok(children) => children.iter().for_each(|id| self.cancel_here(id)),
+            Err(error) => tracing::error!(error = %error, "turn.subagents.cancel failed"),
+        }
     }
 
     /// Follows a turn. What happened before is told as far as this process knows. None when there is no such turn.
@@ -221,7 +247,17 @@ impl Engine {
     fn spawn(&self, row: TurnRow, log: Arc<EventLog>, cancel: CancellationToken) {
         let engine = self.clone();
         let span = tracing::debug_span!("turn.run", turn = %row.id, agent = %row.agent);
-        self.0.running.spawn(async move { engine.work(row, log, cancel).await }.instrument(span));
+        let held = Held::of(self, &row.id);
+        let lease = TurnLease { id: row.id.clone(), owner: self.0.owner.clone(), epoch: row.epoch };
+        let work = async move {
+            let _held = held;
+            let working = AssertUnwindSafe(engine.work(row, Arc::clone(&log), cancel)).catch_unwind();
+            if working.await.is_err() {
+                tracing::error!(turn = %lease.id, "a turn failed inside");
+                engine.give_up(&lease, &log, "turn.internal", "Toolcrib itself failed; the log says why").await;
+            }
+        };
+        self.0.running.spawn(work.instrument(span));
     }
 
     async fn work(&self, row: TurnRow, log: Arc<EventLog>, cancel: CancellationToken) {
@@ -237,7 +273,7 @@ impl Engine {
         );
         let checkpoint = row.checkpoint.as_deref().map(serde_json::from_str::<Checkpoint>).transpose();
         let (Some(input), Ok(at)) = (Input::from_json(&row.input), checkpoint) else {
-            return self.give_up(&lease, &log).await;
+            return self.give_up(&lease, &log, "turn.unreadable", "the stored turn can't be read").await;
         };
         let history = match self.history(&row).await {
             Ok(mut history) => {
@@ -245,7 +281,7 @@ impl Engine {
                 for message in &input.before {
                     match (message, history.last_mut()) {
                         (Message::User { .. }, _) | (_, None) => {
-                            history.push(Past { messages: vec![message.clone()], skills: Vec::new() });
+                            history.push(Past { messages: vec![message.clone()], ..Past::default() });
                         }
                         (_, Some(past)) => past.messages.push(message.clone()),
                     }
@@ -283,17 +319,20 @@ impl Engine {
     /// What earlier turns of the session left to read. One that can't be read hides no other.
     async fn history(&self, row: &TurnRow) -> Result<Vec<Past>, StoreError> {
         let told = self.store().session_messages(&row.agent, &row.session, HISTORY).await?;
+        let cut = told.first().is_some_and(|first| first.place > 1);
         let read = told.iter().filter_map(|told| {
             serde_json::from_str(&told.messages)
                 .inspect_err(|error| tracing::error!(turn = %told.id, error = %error, "turn.history.row unreadable"))
+                .map(|past| Past { place: told.place, ..past })
                 .ok()
         });
-        Ok(read.collect())
+        // What is read begins with a block, so that the prompt does not begin elsewhere in each turn.
+        Ok(read.skip_while(|past| cut && !past.begins_a_block()).collect())
     }
 
-    /// Ends a turn whose row can't be read.
-    async fn give_up(&self, lease: &TurnLease, log: &EventLog) {
-        let outcome = failed(TurnStatus::Failed, "turn.unreadable", "the stored turn can't be read");
+    /// Ends a turn that can't be gone on with.
+    async fn give_up(&self, lease: &TurnLease, log: &EventLog, code: &str, error: &str) {
+        let outcome = failed(TurnStatus::Failed, code, error);
         let text = serde_json::to_string(&outcome).unwrap_or_default();
         let end = TurnEnd { state: TurnState::Failed, outcome: text, messages: None };
         if let Err(error) = self.store().end_turn(lease, &end).await {
@@ -303,8 +342,27 @@ impl Engine {
     }
 }
 
+/// A turn that is worked on here, until this is dropped.
+struct Held {
+    engine: Engine,
+    id: String,
+}
+
+impl Held {
+    fn of(engine: &Engine, id: &str) -> Self {
+        engine.held().insert(id.to_owned());
+        Self { engine: engine.clone(), id: id.to_owned() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.engine.held().remove(&self.id);
+    }
+}
+
 /// The outcome of a turn that did nothing.
-fn failed(status: TurnStatus, code: &str, error: &str) -> TurnOutcome {
+pub(crate) fn failed(status: TurnStatus, code: &str, error: &str) -> TurnOutcome {
     TurnOutcome {
         status,
         text: None,

@@ -16,7 +16,7 @@ use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolcrib_egress::{EgressError, Guard, Target, TrustRoots};
 
@@ -69,16 +69,17 @@ impl GenaiProvider {
         Ok(Self { name: name.to_owned(), settings, client, guard, target, secrets })
     }
 
+    /// Its key, as it is now; none for a server that wants none.
+    fn key(&self) -> Result<Option<SecretString>, ModelError> {
+        let Some(secret) = &self.settings.api_key else { return Ok(None) };
+        let key = (self.secrets)(secret).filter(|key| !key.expose_secret().is_empty());
+        key.map(Some).ok_or_else(|| ModelError::NotConfigured {
+            reason: format!("the secret {secret:?}, the key of the provider {}, is not configured", self.name),
+        })
+    }
+
     fn service(&self, model: &str) -> Result<ServiceTarget, ModelError> {
-        let key = match &self.settings.api_key {
-            None => String::new(),
-            Some(secret) => (self.secrets)(secret)
-                .ok_or_else(|| ModelError::NotConfigured {
-                    reason: format!("the secret {secret:?}, the key of the provider {}, is not configured", self.name),
-                })?
-                .expose_secret()
-                .to_owned(),
-        };
+        let key = self.key()?.map(|key| key.expose_secret().to_owned()).unwrap_or_default();
         let kind = match self.settings.format {
             WireFormat::OpenAiChat => AdapterKind::OpenAI,
             WireFormat::OpenAiResponses => AdapterKind::OpenAIResp,
@@ -97,6 +98,18 @@ impl GenaiProvider {
 #[async_trait]
 impl ModelProvider for GenaiProvider {
     async fn ask(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
+        let key = self.key()?;
+        let masked = move |error: ModelError| match &key {
+            Some(key) => error.map_words(|words| words.replace(key.expose_secret(), "***")),
+            None => error,
+        };
+        let stream = self.ask_unmasked(request).await.map_err(&masked)?;
+        Ok(Box::pin(stream.map(move |event| event.map_err(&masked))))
+    }
+}
+
+impl GenaiProvider {
+    async fn ask_unmasked(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         // An address in the URL never reaches the resolver, so it is judged here as well.
         self.guard.addresses(&self.target).await.map_err(|error| egress_error(&error))?;
         let service = self.service(&request.model)?;
@@ -156,7 +169,7 @@ fn messages_of(message: &Message) -> Vec<ChatMessage> {
                 ContentPart::ToolCall(ToolCall {
                     call_id: call.id.clone(),
                     fn_name: call.tool.clone(),
-                    fn_arguments: call.arguments.clone(),
+                    fn_arguments: as_object(&call.arguments),
                     thought_signatures: Some(call.signatures.clone()).filter(|signatures| !signatures.is_empty()),
                 })
             }));
@@ -168,6 +181,14 @@ fn messages_of(message: &Message) -> Vec<ChatMessage> {
             };
             vec![ChatMessage::from(results.iter().map(response).collect::<Vec<_>>())]
         }
+    }
+}
+
+/// What was no object when the model wrote it goes back as one: not every wire can carry anything else.
+fn as_object(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        other => serde_json::json!({ "unreadable": other }),
     }
 }
 
@@ -203,6 +224,7 @@ fn end_of(end: StreamEnd) -> Result<ModelEvent, ModelError> {
             other => other,
         },
         signatures: call.thought_signatures.unwrap_or_default(),
+        signed_by: None,
     };
     let calls = end.captured_into_tool_calls().unwrap_or_default().into_iter().map(call).collect();
     Ok(ModelEvent::End { calls, usage, cut })

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_store::StoreError;
+use toolcrib_store::{StoreError, TurnState};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, failed};
 use crate::event::{EventLog, TurnEvent};
-use crate::outcome::TurnOutcome;
+use crate::outcome::{TurnOutcome, TurnStatus};
 
 /// How often the row is looked at, in case that another process works on the turn.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ impl TurnHandle {
         &self.session
     }
 
-    /// The next thing that happens; none after the end. Of a turn that another process works on, only the end is told.
+    /// The next thing that happens; none after the end, or when the turn is gone. Of a turn that another process works on, only the end is told.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
@@ -49,12 +49,16 @@ impl TurnHandle {
             match tokio::time::timeout(LOOK_EVERY, self.log.wait(self.place)).await {
                 Ok(event) => break event,
                 Err(_) => {
-                    if let Some(outcome) = self.engine.outcome_of(&self.id).await? {
-                        // It may have ended here between the two looks.
-                        break self
-                            .log
-                            .at(self.place)
-                            .unwrap_or_else(|| Arc::new(TurnEvent::Ended { outcome: Box::new(outcome) }));
+                    let seen = self.engine.seen(&self.id).await?;
+                    // It may have ended here between the two looks.
+                    match (self.log.at(self.place), seen) {
+                        (Some(event), _) => break event,
+                        (None, Seen::Ended(outcome)) => break Arc::new(TurnEvent::Ended { outcome }),
+                        (None, Seen::Gone) => {
+                            self.ended = true;
+                            return Ok(None);
+                        }
+                        (None, Seen::Running) => {}
                     }
                 }
             }
@@ -84,14 +88,29 @@ impl TurnHandle {
     }
 }
 
+/// What a row says of its turn.
+pub(crate) enum Seen {
+    /// It has not ended.
+    Running,
+    /// It has.
+    Ended(Box<TurnOutcome>),
+    /// There is no such row any more.
+    Gone,
+}
+
 impl Engine {
-    /// How a turn ended; none while it has not.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database can't be read.
-    pub async fn outcome_of(&self, id: &str) -> Result<Option<TurnOutcome>, StoreError> {
-        let row = self.store().turn(id).await?;
-        let ended = row.filter(|row| row.state.is_final());
-        Ok(ended.and_then(|row| serde_json::from_str(row.outcome.as_deref()?).ok()))
+    pub(crate) async fn seen(&self, id: &str) -> Result<Seen, StoreError> {
+        let Some((state, outcome)) = self.store().turn_end(id).await? else { return Ok(Seen::Gone) };
+        if !state.is_final() {
+            return Ok(Seen::Running);
+        }
+        let read = outcome.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let unread = match state {
+            TurnState::Cancelled => {
+                failed(TurnStatus::Cancelled, "turn.cancelled", "the turn was ended before it began")
+            }
+            _ => failed(TurnStatus::Failed, "turn.unreadable", "how the turn ended can't be read"),
+        };
+        Ok(Seen::Ended(Box::new(read.unwrap_or(unread))))
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcrib_definition::Ctx;
-use toolcrib_definition::json::parse;
+use toolcrib_definition::json::{MAX_DEPTH, ReadOptions, read};
 use toolcrib_registry::Agent;
 
 use crate::message::Message;
@@ -42,7 +42,9 @@ impl Input {
 
     /// What a row keeps; none when it can't be read.
     pub(crate) fn from_json(text: &str) -> Option<Self> {
-        let value = parse(text.as_bytes()).ok()?;
+        // What was written is read, however long it became.
+        let options = ReadOptions { max_bytes: usize::MAX, max_depth: 4 * MAX_DEPTH, ..ReadOptions::default() };
+        let value = read(text.as_bytes(), options).ok()?;
         Some(Self {
             text: value.get("text")?.as_str()?.to_owned(),
             ctx: Ctx::from_json(value.get("ctx").unwrap_or(&Value::Null)).ok()?,

@@ -9,8 +9,9 @@ use crate::engine::Engine;
 
 /// Turns that are taken up at once.
 const AT_ONCE: i64 = 50;
-/// How often old turns are deleted.
-const PURGE_EVERY: Duration = Duration::from_secs(3600);
+/// How often old turns are looked for, and how long a purge rests between parts of its work.
+const PURGE_EVERY: Duration = Duration::from_secs(600);
+const PURGE_PAUSE: Duration = Duration::from_millis(200);
 
 impl Engine {
     /// Keeps turns going until [`Engine::drain`]. Run it once, on a task of its own.
@@ -42,7 +43,11 @@ impl Engine {
     }
 
     async fn take_once(&self) {
-        let rows = match self.store().turns_to_take(AT_ONCE).await {
+        let room = i64::try_from(self.room()).unwrap_or(AT_ONCE).min(AT_ONCE);
+        if room == 0 {
+            return;
+        }
+        let rows = match self.store().turns_to_take(room).await {
             Ok(rows) => rows,
             Err(error) => {
                 tracing::warn!(error = %error, "turn.keeper.look failed");
@@ -50,6 +55,10 @@ impl Engine {
             }
         };
         for row in rows {
+            // One's own, whose lease could not be prolonged in time.
+            if self.held().contains(&row.id) {
+                continue;
+            }
             match self.store().take_turn(&row.id, row.epoch, &self.inner().owner, self.lease_ms()).await {
                 Ok(Some(row)) => self.take_up(row),
                 // Another process was faster.
@@ -70,7 +79,8 @@ impl Engine {
             if self.inner().running.is_empty() {
                 continue;
             }
-            match self.store().renew_turns(&self.inner().owner, self.lease_ms()).await {
+            let held: Vec<String> = self.held().iter().cloned().collect();
+            match self.store().renew_turns(&self.inner().owner, &held, self.lease_ms()).await {
                 Ok(cancelled) => cancelled.iter().for_each(|id| self.cancel_here(id)),
                 Err(error) => tracing::warn!(error = %error, "turn.keeper.renew failed"),
             }
@@ -78,15 +88,19 @@ impl Engine {
     }
 
     async fn purge(self) {
+        let kept = i64::try_from(self.inner().settings.retention.as_millis()).unwrap_or(i64::MAX / 4);
         loop {
+            let pause = match self.store().purge_turns(kept).await {
+                Ok(0) => PURGE_EVERY,
+                Ok(_) => PURGE_PAUSE,
+                Err(error) => {
+                    tracing::warn!(error = %error, "turn.keeper.purge failed");
+                    PURGE_EVERY
+                }
+            };
             tokio::select! {
                 () = self.inner().shutdown.cancelled() => return,
-                () = tokio::time::sleep(PURGE_EVERY) => {}
-            }
-            let kept = i64::try_from(self.inner().settings.retention.as_millis()).unwrap_or(i64::MAX / 4);
-            let before = self.store().clock().now_ms() - kept;
-            if let Err(error) = self.store().purge_turns(before).await {
-                tracing::warn!(error = %error, "turn.keeper.purge failed");
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }

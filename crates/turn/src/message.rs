@@ -39,6 +39,9 @@ pub struct ModelCall {
     /// What some providers want back beside a call, to the letter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<String>,
+    /// The provider whose signatures they are; no other understands them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
 }
 
 /// What the model reads of a call.

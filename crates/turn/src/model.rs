@@ -171,6 +171,22 @@ impl ModelError {
         }
     }
 
+    /// The same with its words changed.
+    pub(crate) fn map_words(mut self, change: impl FnOnce(&str) -> String) -> Self {
+        match &mut self {
+            ModelError::Busy { message: words, .. }
+            | ModelError::Failed { message: words, .. }
+            | ModelError::Refused { message: words, .. }
+            | ModelError::Unreachable { reason: words }
+            | ModelError::Blocked { reason: words }
+            | ModelError::BrokenOff { reason: words }
+            | ModelError::Unreadable { reason: words }
+            | ModelError::NotConfigured { reason: words } => *words = change(words),
+            ModelError::Paused { .. } => {}
+        }
+        self
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {

@@ -21,7 +21,8 @@ pub struct Pack {
 
 impl Pack {
     /// Reads `{agent, tools, skills}`: a profile, a list of definitions, and a list of `{name, document}`. The names of
-    /// the tools and skills are added to the agent's allowlists, unless those are absent and allow everything.
+    /// the tools are added to `tools_allow`, which a pack with tools has in any case; those of the skills to `skills`,
+    /// unless that is absent and allows all.
     ///
     /// # Errors
     /// Every problem of every part at once.
@@ -79,8 +80,9 @@ impl Pack {
             }
         }
         let mut profile = map.get("agent").cloned().unwrap_or_else(|| json!({}));
-        unite(&mut profile, "tools_allow", tools.iter().map(|tool| tool.name.as_str()), "tools_allow_groups");
-        unite(&mut profile, "skills", skills.iter().map(Skill::name), "skills");
+        // What leaves the pack leaves the agent, so what it may use is said by name.
+        unite(&mut profile, "tools_allow", tools.iter().map(|tool| tool.name.as_str()), true);
+        unite(&mut profile, "skills", skills.iter().map(Skill::name), false);
         let agent = Agent::from_json(&profile)
             .map_err(|wrong| found.extend(wrong.under("/agent").iter().cloned()))
             .unwrap_or_default();
@@ -97,7 +99,7 @@ impl Pack {
             agent: id.to_string(),
             profile: agent.to_json().to_string(),
             tools,
-            skills: Some(skills.iter().map(write).collect()),
+            skills: skills.iter().map(write).collect(),
         };
         Ok(Self { rows, agent })
     }
@@ -142,12 +144,12 @@ impl Pack {
     }
 }
 
-/// Adds names to a list that is there; an absent one that allows everything is left as it is.
-fn unite<'a>(profile: &mut Value, key: &str, names: impl Iterator<Item = &'a str>, other: &str) {
+/// Adds names to a list. One that is absent, and allows everything, is made when `always` is set, else left as it is.
+fn unite<'a>(profile: &mut Value, key: &str, names: impl Iterator<Item = &'a str>, always: bool) {
     let Some(map) = profile.as_object_mut() else { return };
-    let is_there = |key: &str| map.get(key).is_some_and(|value| !value.is_null());
     let names: Vec<&str> = names.collect();
-    if names.is_empty() || (key == other && !is_there(key)) || (!is_there(key) && !is_there(other)) {
+    let absent = map.get(key).is_none_or(Value::is_null);
+    if names.is_empty() || (absent && !always) {
         return;
     }
     let list = map.entry(key).or_insert(Value::Null);

@@ -21,6 +21,10 @@ const BYTES_OF_A_TOKEN: usize = 4;
 /// What a provider's form costs beside a text, in bytes.
 const FRAME: usize = 16;
 
+/// Turns that are given up together, by their places in the session: the beginning of a prompt then stays the same for as
+/// many turns, and not for one only.
+const BLOCK: i64 = 8;
+
 /// What a prompt is made of.
 pub(crate) struct PromptParts<'a> {
     pub(crate) identity: &'a str,
@@ -51,6 +55,16 @@ pub(crate) struct Past {
     /// The skills whose texts are in them.
     #[serde(default)]
     pub(crate) skills: Vec<String>,
+    /// Its place among the turns of its session, from 1.
+    #[serde(skip)]
+    pub(crate) place: i64,
+}
+
+impl Past {
+    /// Whether what is read may begin here, when something before it is left out.
+    pub(crate) fn begins_a_block(&self) -> bool {
+        self.place % BLOCK == 1
+    }
 }
 
 /// A prompt that fits.
@@ -62,8 +76,10 @@ pub(crate) struct Prompt {
     pub(crate) user: Option<Message>,
     /// The skills whose texts are in it for this turn's sake: eager, then triggered.
     pub(crate) active: Vec<Active>,
-    /// What was given up, in words.
+    /// What was given up beside turns, in words.
     pub(crate) given_up: Vec<String>,
+    /// How many of the oldest turns were given up.
+    pub(crate) dropped: usize,
 }
 
 /// The prompt can't be made short enough.
@@ -111,7 +127,8 @@ pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
             };
             let messages = history.iter().flat_map(|past| past.messages.clone()).chain(turn).collect();
             let active = eager.into_iter().chain(triggered).collect();
-            return Ok(Prompt { system, messages, user, active, given_up });
+            let dropped = parts.history.len() - history.len();
+            return Ok(Prompt { system, messages, user, active, given_up, dropped });
         }
         if std::mem::take(&mut deferred) {
             given_up.push("the list of deferred tools".to_owned());
@@ -119,9 +136,11 @@ pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
             given_up.push("the list of skills".to_owned());
         } else if let Some(active) = triggered.pop().or_else(|| eager.pop()) {
             given_up.push(format!("the skill {} ({})", active.skill.name(), active.reason));
-        } else if let Some((_, rest)) = history.split_first() {
+        } else if let Some((_, mut rest)) = history.split_first() {
+            while rest.first().is_some_and(|past| !past.begins_a_block()) {
+                rest = &rest[1..];
+            }
             history = rest;
-            given_up.push("the oldest turn".to_owned());
         } else {
             return Err(TooLong { needed, budget: parts.budget });
         }

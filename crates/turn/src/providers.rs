@@ -13,7 +13,7 @@ use toolcrib_executor::{BreakerReport, Breakers};
 use toolcrib_registry::ModelChoice;
 
 use crate::genai_provider;
-use crate::message::ModelCall;
+use crate::message::{Message, ModelCall};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, Usage};
 use crate::provider_settings::{ProviderSettings, SecretLookup};
 
@@ -21,6 +21,9 @@ use crate::provider_settings::{ProviderSettings, SecretLookup};
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause, also when a provider asks for a longer one: then another model is better.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+
+/// The longest answer of a model, in bytes of text (4 MiB): no more is kept, whatever it goes on to say.
+const LONGEST_ANSWER: usize = 4 << 20;
 
 /// The providers of a deployment. Share it behind an [`Arc`].
 #[derive(Default)]
@@ -118,7 +121,7 @@ impl Providers {
             if place > 0 {
                 listener.again(model, &last).await;
             }
-            let request = ModelRequest { model: model.model.clone(), ..request.clone() };
+            let request = request_for(model, request);
             match self.ask_one(model, &request, listener).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => {
@@ -190,6 +193,10 @@ impl Providers {
         while let Some(event) = stream.next().await {
             match event? {
                 ModelEvent::Text(piece) => {
+                    if text.len() + piece.len() > LONGEST_ANSWER {
+                        let reason = format!("it is longer than {LONGEST_ANSWER} bytes");
+                        return Err(ModelError::Unreadable { reason });
+                    }
                     listener.text(&piece).await;
                     text.push_str(&piece);
                 }
@@ -200,4 +207,17 @@ impl Providers {
         }
         Err(ModelError::BrokenOff { reason: "the stream ended without an end of the answer".to_owned() })
     }
+}
+
+/// The request as this model's provider understands it: signatures of others stay out.
+fn request_for(model: &ModelChoice, request: &ModelRequest) -> ModelRequest {
+    let mut request = ModelRequest { model: model.model.clone(), ..request.clone() };
+    for message in &mut request.messages {
+        if let Message::Assistant { calls, .. } = message {
+            for call in calls.iter_mut().filter(|call| call.signed_by.as_ref() != Some(&model.provider)) {
+                call.signatures.clear();
+            }
+        }
+    }
+    request
 }

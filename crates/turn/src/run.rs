@@ -1,6 +1,5 @@
 //! The loop of one turn: prompt, model, calls, and again, until an answer, a halt, a limit or a park.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcrib_definition::EffectMode;
+use toolcrib_definition::{Approval, EffectMode};
 use toolcrib_executor::EventKind;
 use toolcrib_registry::{Agent, ModelChoice, Snapshot};
 use toolcrib_skills::{Active, SkillCatalog};
@@ -23,7 +22,12 @@ use crate::model::{ModelError, ModelRequest, ToolOffer};
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::prompt::{self, Now, Past, PromptParts};
 use crate::providers::{Answer, Listener};
-use crate::system_tools::{SPAWN_SUBAGENTS, load_skill_offer, spawn_subagents_offer, tool_search_offer};
+use crate::system_tools::{
+    LOAD_SKILL, SPAWN_SUBAGENTS, TOOL_SEARCH, load_skill_offer, spawn_subagents_offer, tool_search_offer,
+};
+
+/// Steps that a turn may take beyond twice its calls.
+const MORE_STEPS: usize = 10;
 
 /// A turn that is being worked on.
 pub(crate) struct Run {
@@ -80,22 +84,28 @@ impl Run {
         if self.at.pending.is_empty() {
             let answer = self.ask_model().await?;
             self.take(answer)?;
-            // What may change something is asked for once, and is known before it is done.
-            if self.changes_something() {
+            // What may leave something behind is asked for once, and is known before it is done.
+            if self.leaves_something() {
                 self.save().await?;
             }
+            self.check_end()?;
         }
         self.run_pending().await?;
         self.save().await
     }
 
-    /// Whether the calls that are asked for may change something, or begin turns of their own.
-    fn changes_something(&self) -> bool {
-        let changes = |tool: &str| match self.snapshot.tool(tool) {
-            Some(entry) => entry.effect() != EffectMode::Idempotent,
-            None => tool == SPAWN_SUBAGENTS,
+    /// Whether the calls that are asked for may change something, ask a person, or begin turns of their own.
+    fn leaves_something(&self) -> bool {
+        let leaves = |name: &str| match self.snapshot.tool(name) {
+            Some(tool) => {
+                tool.effect() != EffectMode::Idempotent
+                    || tool.as_code().is_some_and(|tool| tool.asks_a_person())
+                    || tool.as_data().is_some_and(|tool| tool.approval != Approval::Never)
+                    || self.agent.approvals_required().iter().any(|required| required == name)
+            }
+            None => name == SPAWN_SUBAGENTS,
         };
-        self.at.pending.iter().any(|pending| changes(&pending.call.tool))
+        self.at.pending.iter().any(|pending| leaves(&pending.call.tool))
     }
 
     /// The end that came from outside.
@@ -161,40 +171,63 @@ impl Run {
             (Arc::clone(&self.agent), Arc::clone(&self.snapshot), Arc::clone(&self.skills));
         let skills = catalog.of(&self.agent_id, &agent);
         let allowed = snapshot.allowed(&agent);
-        let deferred: Vec<(&str, &str)> = allowed
+        let mut deferred: Vec<(&str, &str)> = allowed
             .iter()
             .filter(|tool| !agent.offers(tool))
             .filter_map(|tool| Some((tool.name(), tool.view()?.description)))
             .collect();
-        let listed = skills.list();
-        let tools = self.offers(&snapshot, !deferred.is_empty(), !listed.is_empty());
+        let mut listed = skills.list();
+        let search = !deferred.is_empty() && !agent.denies(TOOL_SEARCH);
+        let load = !listed.is_empty() && !agent.denies(LOAD_SKILL);
+        // A list of what can't be had is none.
+        deferred.retain(|_| search);
+        listed.retain(|_| load);
+        let tools = self.offers(&snapshot, search, load);
         let eager = skills.eager();
-        let now = match self.at.messages.is_empty() {
-            true => {
-                let present: HashSet<String> = eager
-                    .iter()
-                    .map(|active| active.skill.name().to_owned())
-                    .chain(self.history.iter().flat_map(|past| past.skills.iter().cloned()))
-                    .collect();
-                Now::Begins { user: &self.input.text, triggered: skills.activate(&self.input.text, &present) }
+        let mut dropped = 0;
+        let prompt = loop {
+            let now = match self.at.messages.is_empty() {
+                true => {
+                    let present = eager
+                        .iter()
+                        .map(|active| active.skill.name().to_owned())
+                        .chain(self.history.iter().flat_map(|past| past.skills.iter().cloned()));
+                    let triggered = skills.activate(&self.input.text, &present.collect());
+                    Now::Begins { user: &self.input.text, triggered }
+                }
+                false => Now::Goes { messages: &self.at.messages },
+            };
+            let prompt = prompt::build(PromptParts {
+                identity: agent.instructions().unwrap_or_default(),
+                eager: eager.clone(),
+                listed: listed.clone(),
+                deferred: deferred.clone(),
+                history: &self.history,
+                now,
+                tools: &tools,
+                budget: agent.limits().context_budget,
+            });
+            let prompt = prompt
+                .map_err(|error| self.end(TurnStatus::Failed, None, "turn.context_budget", &error.to_string()))?;
+            if prompt.dropped == 0 {
+                break prompt;
             }
-            false => Now::Goes { messages: &self.at.messages },
+            // The skills of turns that were given up are not in the prompt any more, and may come again; and what else
+            // was given up may find room.
+            dropped += prompt.dropped;
+            self.history.drain(..prompt.dropped);
         };
-        let prompt = prompt::build(PromptParts {
-            identity: agent.instructions().unwrap_or_default(),
-            eager,
-            listed,
-            deferred,
-            history: &self.history,
-            now,
-            tools: &tools,
-            budget: agent.limits().context_budget,
-        });
-        let prompt =
-            prompt.map_err(|error| self.end(TurnStatus::Failed, None, "turn.context_budget", &error.to_string()))?;
-        if !prompt.given_up.is_empty() {
-            self.log.push(TurnEvent::ContextCut { given_up: prompt.given_up });
+        let mut given_up = prompt.given_up.clone();
+        if dropped > 0 {
+            given_up.push(format!("the oldest {dropped} turn(s)"));
         }
+        if !given_up.is_empty() {
+            self.log.push(TurnEvent::ContextCut { given_up });
+        }
+        // An eager text that was given up meanwhile is not there any more either.
+        let is_there = |name: &str| prompt.active.iter().any(|active| active.skill.name() == name);
+        let was_eager = |name: &str| eager.iter().any(|active| active.skill.name() == name);
+        self.at.skills.retain(|skill| !was_eager(&skill.name) || is_there(&skill.name));
         if let Some(user) = prompt.user {
             self.at.messages.push(user);
             self.activated(&prompt.active);
@@ -264,17 +297,26 @@ impl Run {
         self.at.model = Some(answer.model.to_string());
         let step = self.at.step;
         self.at.step += 1;
-        let named =
-            |(place, call): (usize, ModelCall)| ModelCall { id: format!("{}_{step}_{place}", self.lease.id), ..call };
+        let named = |(place, call): (usize, ModelCall)| ModelCall {
+            id: format!("{}_{step}_{place}", self.lease.id),
+            signed_by: (!call.signatures.is_empty()).then(|| answer.model.provider.clone()),
+            ..call
+        };
         let calls: Vec<ModelCall> = answer.calls.into_iter().enumerate().map(named).collect();
         let text = answer.text;
-        if calls.is_empty() {
-            self.at.messages.push(Message::Assistant { text: text.clone(), calls });
+        // The last call of an answer that was cut is half a call.
+        if calls.is_empty() || answer.cut {
+            self.at.messages.push(Message::Assistant { text: text.clone(), calls: Vec::new() });
             if answer.cut {
                 let message = "the model's answer was cut at the longest it may be (max_output_tokens)";
                 return Err(self.end(TurnStatus::Limit, Some(text), "turn.output_cut", message));
             }
             return Err(Stop::Ended(Box::new(self.outcome(TurnStatus::Completed, Some(text)))));
+        }
+        // The calls that a turn answers itself, without running them, have their bound too.
+        if self.at.step > MORE_STEPS + 2 * self.agent.limits().max_tool_calls {
+            let message = format!("the model was asked {} times and found no end (max_tool_calls)", self.at.step);
+            return Err(self.end(TurnStatus::Limit, Some(text), "turn.max_tool_calls", &message));
         }
         self.at.pending = calls.iter().cloned().map(PendingCall::new).collect();
         self.at.messages.push(Message::Assistant { text, calls });
@@ -288,7 +330,10 @@ impl Run {
         let result = |pending: PendingCall| CallResult {
             id: pending.call.id,
             tool: pending.call.tool,
-            text: shortened(pending.ended.map(|ended| text_of(ended.result)).unwrap_or_default(), longest),
+            text: match pending.ended {
+                Some(ended) => shortened(text_of(ended.result), longest),
+                None => "{\"error\":\"not known: the turn ended before this call did\"}".to_owned(),
+            },
         };
         let results = std::mem::take(&mut self.at.pending).into_iter().map(result).collect();
         self.at.messages.push(Message::Tool { results });
@@ -317,12 +362,15 @@ impl Run {
         }
     }
 
-    /// Writes down how it stopped, and tells it. Whether the turn is no longer this process's.
+    /// Writes down how it stopped, and tells it.
     pub(crate) async fn finish(mut self, stop: Stop) {
-        if let Stop::Ended(_) = &stop {
+        if let Stop::Ended(outcome) = &stop {
             // What people are still asked about comes to nothing that anybody reads.
             let waits = std::mem::take(&mut self.at.waits);
             self.take_back(&waits).await;
+            if matches!(outcome.status, TurnStatus::Cancelled | TurnStatus::Limit) {
+                self.engine.cancel_children(&self.lease.id).await;
+            }
         }
         let written = match stop {
             Stop::Ended(outcome) => self.finish_ended(*outcome).await,
@@ -340,7 +388,11 @@ impl Run {
             TurnStatus::Limit | TurnStatus::Failed => TurnState::Failed,
             TurnStatus::Cancelled => TurnState::Cancelled,
         };
-        let past = Past { messages: self.told(&outcome), skills: self.brought() };
+        if !self.at.pending.is_empty() {
+            // What was done is told, also when the turn ends before the rest.
+            self.answer_calls();
+        }
+        let past = Past { messages: self.told(&outcome), skills: self.brought(), place: 0 };
         let end = TurnEnd {
             state,
             outcome: serde_json::to_string(&outcome).unwrap_or_default(),
@@ -379,17 +431,18 @@ impl Run {
         if messages.is_empty() {
             messages.push(Message::User { text: self.input.text.clone() });
         }
-        if let Some(Message::Assistant { calls, .. }) = messages.last()
-            && !calls.is_empty()
-        {
-            // Asked for, and never answered.
-            messages.pop();
-        }
+        // Blank messages are refused by some providers.
+        let blank = |message: &Message| match message {
+            Message::Assistant { text, calls } => text.trim().is_empty() && calls.is_empty(),
+            _ => false,
+        };
+        messages.retain(|message| !blank(message));
         let answered = matches!(messages.last(), Some(Message::Assistant { .. }));
         if !answered {
-            let text = match (&outcome.text, &outcome.error) {
+            // A provider's own words are for people; the next turn needs to know only that, and what it was.
+            let text = match (&outcome.text, &outcome.code) {
                 (Some(text), _) => text.clone(),
-                (None, Some(error)) => format!("[this turn ended without an answer: {error}]"),
+                (None, Some(code)) => format!("[this turn ended without an answer: {code}]"),
                 (None, None) => "[this turn ended here]".to_owned(),
             };
             messages.push(Message::Assistant { text, calls: Vec::new() });

@@ -23,6 +23,16 @@ impl Run {
         };
         let children = tasks.iter().enumerate().map(|(place, task)| self.child(format!("{}_{place}", call.id), task));
         let answers = join_all(children).await;
+        // What they cost, and what they leave to show and to cite, is the turn's.
+        for outcome in answers.iter().flatten() {
+            self.at.usage += outcome.usage;
+            self.at.attachments.extend(outcome.attachments.iter().cloned());
+            for cited in &outcome.evidence {
+                if !self.at.evidence.contains(cited) {
+                    self.at.evidence.push(cited.clone());
+                }
+            }
+        }
         let body = |(task, outcome): (&Task, Option<TurnOutcome>)| match outcome {
             Some(outcome) => json!({
                 "task": task.task, "status": outcome.status, "answer": outcome.text, "error": outcome.error,
@@ -60,7 +70,7 @@ impl Run {
             parent: Some(self.lease.id.clone()),
             input: input.to_json(),
         };
-        let handle = self.engine.begin_row(turn).await.inspect_err(|error| {
+        let handle = self.engine.begin_row(turn, true).await.inspect_err(|error| {
             tracing::error!(error = %error, "turn.subagent.begin failed");
         });
         let mut handle = handle.ok()?;

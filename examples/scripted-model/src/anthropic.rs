@@ -22,6 +22,22 @@ pub(crate) fn conversation(body: &Value) -> Conversation {
     Conversation { said: messages.iter().filter_map(said).collect() }
 }
 
+/// What the real API refuses.
+pub(crate) fn refused(body: &Value) -> Option<&'static str> {
+    let messages = body["messages"].as_array()?;
+    let blank = |message: &Value| match &message["content"] {
+        Value::String(text) => text.is_empty(),
+        Value::Array(parts) => parts.is_empty() || parts.iter().any(|part| part["text"] == ""),
+        _ => true,
+    };
+    let parts = || messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    if messages.iter().any(blank) {
+        return Some("messages: text content blocks must be non-empty");
+    }
+    let bad = parts().any(|part| part["type"] == "tool_use" && !part["input"].is_object());
+    bad.then_some("messages: tool_use.input: Input should be an object")
+}
+
 pub(crate) fn events(body: &Value, step: &Step, place: usize) -> Vec<String> {
     let event = |name: &str, mut data: Value| {
         data["type"] = name.into();

@@ -87,6 +87,9 @@ async fn answer(State(model): State<ScriptedModel>, uri: Uri, body: Bytes) -> Re
     let Some(wire) = Wire::of_path(&path) else { return StatusCode::NOT_FOUND.into_response() };
     let Ok(body) = serde_json::from_slice::<Value>(&body) else { return StatusCode::BAD_REQUEST.into_response() };
     model.requests.lock().unwrap_or_else(PoisonError::into_inner).push(Recorded { path, body: body.clone() });
+    if let Some(why) = wire.refused(&body) {
+        return (StatusCode::BAD_REQUEST, axum::Json(wire.refusal(400, why))).into_response();
+    }
     let (user, answers) = wire.conversation(&body).place();
     let (step, place) = model.step(&user, answers);
     tokio::time::sleep(Duration::from_millis(step.delay_ms)).await;
@@ -96,7 +99,8 @@ async fn answer(State(model): State<ScriptedModel>, uri: Uri, body: Bytes) -> Re
         None => {}
         Some(Fault::Status { code, retry_after }) => {
             let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let mut response = (status, axum::Json(wire.refusal(code))).into_response();
+            let mut response =
+                (status, axum::Json(wire.refusal(code, &format!("the script says {code}")))).into_response();
             if let Some(value) = retry_after.and_then(|text| text.parse().ok()) {
                 response.headers_mut().insert("retry-after", value);
             }

@@ -50,9 +50,16 @@ impl Wire {
         }
     }
 
+    /// Why the real API would refuse a request, as far as it is known here.
+    pub(crate) fn refused(self, body: &Value) -> Option<&'static str> {
+        match self {
+            Wire::Anthropic => anthropic::refused(body),
+            Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Gemini => None,
+        }
+    }
+
     /// A refusal in the form of the wire.
-    pub(crate) fn refusal(self, status: u16) -> Value {
-        let message = format!("the script says {status}");
+    pub(crate) fn refusal(self, status: u16, message: &str) -> Value {
         match self {
             Wire::OpenAiChat | Wire::OpenAiResponses => {
                 serde_json::json!({"error": {"message": message, "type": "script", "param": null, "code": null}})

@@ -81,6 +81,15 @@ pub async fn upstream() -> anyhow::Result<SocketAddr> {
     serve(|_| async { Ok(Response::new(Full::new(Bytes::from(vec![b'x'; 1024])))) }).await
 }
 
+/// The same after a time.
+pub async fn slow_upstream(time: std::time::Duration) -> anyhow::Result<SocketAddr> {
+    serve(move |_| async move {
+        tokio::time::sleep(time).await;
+        Ok(Response::new(Full::new(Bytes::from(vec![b'x'; 1024]))))
+    })
+    .await
+}
+
 /// A small server on loopback.
 async fn serve<F, R>(handler: F) -> anyhow::Result<SocketAddr>
 where

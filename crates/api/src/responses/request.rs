@@ -7,7 +7,7 @@ use toolcrib_turn::{Message, NewMessage};
 
 use crate::calls::ctx_of;
 use crate::problem::ApiError;
-use crate::turns::{check_message, check_session};
+use crate::turns::{check_message, session_of};
 
 /// Keys that are the agent's to say, each with where it says so.
 const OF_THE_AGENT: [(&str, &str); 3] = [
@@ -60,12 +60,12 @@ impl ResponseRequest {
             Some(Value::String(id)) => Some(id.clone()),
             Some(other) => other.get("id").and_then(Value::as_str).map(str::to_owned),
         };
-        let session = text(&map, "user")?.or(conversation);
-        session.as_deref().map_or(Ok(()), check_session)?;
+        let named = text(&map, "user")?.or(conversation);
         let previous = text(&map, "previous_response_id")?;
         let (stream, background) = (flag(&map, "stream")?, flag(&map, "background")?);
         let metadata = map.get("metadata").filter(|value| value.is_object()).cloned().unwrap_or_else(|| json!({}));
         let ctx = ctx_of(map.shift_remove("ctx").filter(|value| !value.is_null()))?;
+        let session = session_of(named, &ctx)?;
         let input = map.shift_remove("input").unwrap_or(Value::Null);
         let (text, before) = said(&input)?;
         check_message(&text)?;

@@ -49,6 +49,10 @@ impl Agents for Database {
         for (name, _) in skills::own(&mut tx, id).await? {
             skills::delete(&mut tx, id, &name, "deleted with its agent", self.clock.now_ms()).await?;
         }
+        let sql = "UPDATE turns SET cancelled = 1 WHERE agent = $1 AND state IN ('queued', 'running', 'parked')";
+        sqlx::query(sql).bind(id).execute(&mut *tx).await?;
+        let sql = "UPDATE turns SET place = NULL WHERE agent = $1 AND place IS NOT NULL";
+        sqlx::query(sql).bind(id).execute(&mut *tx).await?;
         self.commit(tx, Change::Catalog).await?;
         Ok(Some(revision))
     }

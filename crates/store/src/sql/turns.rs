@@ -9,22 +9,16 @@ use crate::changes::Change;
 use crate::error::StoreError;
 use crate::revision::Page;
 use crate::text::storable;
-use crate::turns::{NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};
+use crate::turns::{Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};
 
 const COLUMNS: &str = "id, agent, session, parent, state, input, checkpoint, outcome, cancelled, owner, epoch, \
      created_at, updated_at";
 
 fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
     let (id, state): (String, String) = (row.try_get("id")?, row.try_get("state")?);
-    let bad = || StoreError::BadRow {
-        table: "turns",
-        column: "state",
-        key: id.clone(),
-        reason: format!("{state:?} is no state"),
-    };
     let cancelled: i64 = row.try_get("cancelled")?;
     Ok(TurnRow {
-        state: TurnState::named(&state).ok_or_else(bad)?,
+        state: TurnState::named(&state).ok_or_else(|| no_state(&id, &state))?,
         agent: row.try_get("agent")?,
         session: row.try_get("session")?,
         parent: row.try_get("parent")?,
@@ -40,54 +34,67 @@ fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
     })
 }
 
+fn no_state(id: &str, word: &str) -> StoreError {
+    StoreError::BadRow { table: "turns", column: "state", key: id.to_owned(), reason: format!("{word:?} is no state") }
+}
+
 /// Why a queued turn `t` is not first: an earlier turn of its session is not done.
 const BEHIND: &str = "EXISTS (SELECT 1 FROM turns e WHERE e.agent = t.agent AND e.session = t.session \
-     AND (e.state IN ('running', 'parked') OR (e.state = 'queued' AND e.id < t.id)))";
+     AND (e.state IN ('running', 'parked') OR (e.state = 'queued' AND (e.seq < t.seq OR (e.seq = t.seq AND e.id < t.id)))))";
 
 #[async_trait]
 impl Turns for Database {
-    async fn begin_turn(&self, turn: &NewTurn, owner: &str, lease_ms: i64) -> Result<TurnRow, StoreError> {
+    async fn begin_turn(&self, turn: &NewTurn, owner: Option<&str>, lease_ms: i64) -> Result<Begun, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
-        // Two first turns of a session that meet: the index lets one of them run.
-        let sql = AssertSqlSafe(format!(
-            "INSERT INTO turns (id, agent, session, parent, state, input, owner, epoch, lease_until, created_at, updated_at) \
-             SELECT $1, $2, $3, $4, 'running', $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
-             (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked', 'queued')) \
-             ON CONFLICT DO NOTHING RETURNING {COLUMNS}"
-        ));
-        let began = sqlx::query(sql)
-            .bind(&turn.id)
-            .bind(&turn.agent)
-            .bind(&turn.session)
-            .bind(&turn.parent)
-            .bind(storable(&turn.input))
-            .bind(owner)
-            .bind(now + lease_ms)
-            .bind(now)
-            .fetch_optional(&mut *tx)
-            .await?;
-        let row = match began {
-            Some(row) => turn_of(&row)?,
-            None => {
-                sqlx::query(
-                    "INSERT INTO turns (id, agent, session, parent, state, input, epoch, created_at, updated_at) \
-                     VALUES ($1, $2, $3, $4, 'queued', $5, 0, $6, $6) ON CONFLICT (id) DO NOTHING",
-                )
+        let (session, input) = (storable(&turn.session), storable(&turn.input));
+        if let Some(owner) = owner {
+            // Two first turns of a session that meet: the index lets one of them run.
+            let sql = AssertSqlSafe(format!(
+                "INSERT INTO turns (id, agent, session, parent, state, seq, input, owner, epoch, lease_until, created_at, updated_at) \
+                 SELECT $1, $2, $3, $4, 'running', \
+                 (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
+                 $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
+                 (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked')) \
+                 AND NOT EXISTS (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state = 'queued') \
+                 ON CONFLICT DO NOTHING RETURNING {COLUMNS}"
+            ));
+            let began = sqlx::query(sql)
                 .bind(&turn.id)
                 .bind(&turn.agent)
-                .bind(&turn.session)
+                .bind(&session)
                 .bind(&turn.parent)
-                .bind(storable(&turn.input))
+                .bind(&input)
+                .bind(owner)
+                .bind(now + lease_ms)
                 .bind(now)
-                .execute(&mut *tx)
+                .fetch_optional(&mut *tx)
                 .await?;
-                let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
-                turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *tx).await?)?
+            if let Some(row) = began {
+                let row = turn_of(&row)?;
+                tx.commit().await?;
+                return Ok(Begun::New(row));
             }
-        };
-        tx.commit().await?;
-        Ok(row)
+        }
+        let queued = sqlx::query(
+            "INSERT INTO turns (id, agent, session, parent, state, seq, input, epoch, created_at, updated_at) \
+             SELECT $1, $2, $3, $4, 'queued', \
+             (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
+             $5, 0, $6, $6 WHERE NOT EXISTS (SELECT 1 FROM turns e WHERE e.id = $1) ON CONFLICT (id) DO NOTHING",
+        )
+        .bind(&turn.id)
+        .bind(&turn.agent)
+        .bind(&session)
+        .bind(&turn.parent)
+        .bind(&input)
+        .bind(now)
+        .execute(&mut *tx)
+        .await?;
+        let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
+        let row = turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *tx).await?)?;
+        // What it waited for may have ended in this moment.
+        self.commit(tx, Change::Turn).await?;
+        Ok(if queued.rows_affected() == 1 { Begun::New(row) } else { Begun::Known(row) })
     }
 
     async fn take_turn(&self, id: &str, epoch: i64, owner: &str, lease_ms: i64) -> Result<Option<TurnRow>, StoreError> {
@@ -117,13 +124,19 @@ impl Turns for Database {
         Ok(Some(row))
     }
 
-    async fn renew_turns(&self, owner: &str, lease_ms: i64) -> Result<Vec<String>, StoreError> {
+    async fn renew_turns(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<String>, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
-        let sql = "UPDATE turns SET lease_until = $1 WHERE owner = $2 AND state = 'running'";
-        sqlx::query(sql).bind(now + lease_ms).bind(owner).execute(&mut *tx).await?;
-        let sql = "SELECT id FROM turns WHERE owner = $1 AND state = 'running' AND cancelled = 1";
-        let cancelled = sqlx::query_scalar(sql).bind(owner).fetch_all(&mut *tx).await?;
+        let mut cancelled = Vec::new();
+        for id in ids {
+            let sql = "UPDATE turns SET lease_until = $1 WHERE id = $2 AND owner = $3 AND state = 'running' \
+                       RETURNING cancelled";
+            let row: Option<i64> =
+                sqlx::query_scalar(sql).bind(now + lease_ms).bind(id).bind(owner).fetch_optional(&mut *tx).await?;
+            if row == Some(1) {
+                cancelled.push(id.clone());
+            }
+        }
         tx.commit().await?;
         Ok(cancelled)
     }
@@ -195,6 +208,16 @@ impl Turns for Database {
         Ok(done.rows_affected() == 1)
     }
 
+    async fn cancel_children(&self, parent: &str) -> Result<Vec<String>, StoreError> {
+        let mut tx = self.write().await?;
+        let now = self.now(&mut tx).await?;
+        let sql = "UPDATE turns SET cancelled = 1, state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END, \
+                   updated_at = $1 WHERE parent = $2 AND state IN ('queued', 'running', 'parked') RETURNING id";
+        let children = sqlx::query_scalar(sql).bind(now).bind(parent).fetch_all(&mut *tx).await?;
+        self.commit(tx, Change::Turn).await?;
+        Ok(children)
+    }
+
     async fn cancel_turn(&self, id: &str, outcome: &str) -> Result<Option<TurnRow>, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
@@ -218,13 +241,14 @@ impl Turns for Database {
 
     async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError> {
         let now = self.time().await?;
+        // Each kind for itself, so that each goes by its own index, however many turns have ended.
         let sql = AssertSqlSafe(format!(
-            "SELECT {COLUMNS} FROM turns t WHERE (state = 'running' AND lease_until < $1) \
-             OR (state = 'queued' AND NOT {BEHIND}) \
-             OR (state = 'parked' AND (cancelled = 1 OR NOT EXISTS (SELECT 1 FROM turn_waits w \
-                 JOIN ledger l ON l.id = w.ledger_id WHERE w.turn_id = t.id \
-                 AND l.state IN ('proposed', 'awaiting', 'ready', 'claimed', 'sent')))) \
-             ORDER BY id LIMIT $2"
+            "SELECT * FROM (SELECT {COLUMNS} FROM turns WHERE state = 'running' AND lease_until < $1 LIMIT $2) AS overdue \
+             UNION ALL SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE state = 'queued' AND NOT {BEHIND} LIMIT $2) \
+             AS queued \
+             UNION ALL SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE state = 'parked' AND (cancelled = 1 OR NOT EXISTS \
+             (SELECT 1 FROM turn_waits w JOIN ledger l ON l.id = w.ledger_id WHERE w.turn_id = t.id \
+             AND l.state IN ('proposed', 'awaiting', 'ready', 'claimed', 'sent'))) LIMIT $2) AS parked"
         ));
         let rows = sqlx::query(sql).bind(now).bind(most).fetch_all(self.readers()).await?;
         rows.iter().map(turn_of).collect()
@@ -234,6 +258,14 @@ impl Turns for Database {
         let sql = "SELECT a.id FROM turn_waits w JOIN approvals a ON a.ledger_id = w.ledger_id \
                    WHERE w.turn_id = $1 AND a.state = 'open' ORDER BY a.id";
         Ok(sqlx::query_scalar(sql).bind(id).fetch_all(self.readers()).await?)
+    }
+
+    async fn turn_end(&self, id: &str) -> Result<Option<(TurnState, Option<String>)>, StoreError> {
+        let sql = "SELECT state, outcome FROM turns WHERE id = $1";
+        let row: Option<(String, Option<String>)> = sqlx::query_as(sql).bind(id).fetch_optional(self.readers()).await?;
+        let Some((state, outcome)) = row else { return Ok(None) };
+        let state = TurnState::named(&state).ok_or_else(|| no_state(id, &state))?;
+        Ok(Some((state, outcome)))
     }
 
     async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
@@ -265,21 +297,23 @@ impl Turns for Database {
     }
 
     async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError> {
-        let sql = "SELECT id, messages, updated_at FROM turns \
+        let sql = "SELECT id, place, messages, updated_at FROM turns \
                    WHERE agent = $1 AND session = $2 AND place IS NOT NULL AND messages IS NOT NULL \
                    ORDER BY place DESC LIMIT $3";
-        let rows = sqlx::query(sql).bind(agent).bind(session).bind(most).fetch_all(self.readers()).await?;
+        let rows = sqlx::query(sql).bind(agent).bind(storable(session)).bind(most).fetch_all(self.readers()).await?;
         let told = |row: &Row| {
-            let (id, messages, ended_at) = (row.try_get("id")?, row.try_get("messages")?, row.try_get("updated_at")?);
-            Ok(Told { id, messages, ended_at })
+            let (id, messages) = (row.try_get("id")?, row.try_get("messages")?);
+            Ok(Told { id, place: row.try_get("place")?, messages, ended_at: row.try_get("updated_at")? })
         };
         rows.iter().rev().map(told).collect()
     }
 
-    async fn purge_turns(&self, before: i64) -> Result<u64, StoreError> {
+    async fn purge_turns(&self, age_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.write().await?;
-        let sql = "DELETE FROM turns WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at < $1";
-        let done = sqlx::query(sql).bind(before).execute(&mut *tx).await?;
+        let now = self.now(&mut tx).await?;
+        let sql = "DELETE FROM turns WHERE id IN (SELECT id FROM turns \
+                   WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at < $1 LIMIT 500)";
+        let done = sqlx::query(sql).bind(now - age_ms).execute(&mut *tx).await?;
         tx.commit().await?;
         Ok(done.rows_affected())
     }

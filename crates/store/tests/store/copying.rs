@@ -1,8 +1,8 @@
 //! A whole database copied into another, in every direction.
 
 use toolcrib_store::{
-    Ask, CopyError, Decision, Expect, LedgerFilter, NewCall, NewToken, NewTurn, Revision, Role, SkillWrite, Store,
-    TraceFilter, TurnLease,
+    Ask, Begun, CopyError, Decision, Expect, LedgerFilter, NewCall, NewToken, NewTurn, Revision, Role, SkillWrite,
+    Store, TraceFilter, TurnLease,
 };
 
 use crate::databases::{Opened, postgres, sqlite};
@@ -21,7 +21,7 @@ async fn fill(store: &Store) {
         SkillWrite { scope: "clerk".into(), name: "refunds".into(), document: "---\nname: refunds\n---\n".into() };
     store.put_skill(&skill, Expect::Anything, "ann").await.unwrap();
     let turn = NewTurn { id: "t".into(), agent: "clerk".into(), session: "s".into(), parent: None, input: "{}".into() };
-    let turn = store.begin_turn(&turn, "o", 1_000).await.unwrap();
+    let Begun::New(turn) = store.begin_turn(&turn, Some("o"), 1_000).await.unwrap() else { unreachable!() };
     let lease = TurnLease { id: turn.id, owner: "o".into(), epoch: turn.epoch };
     store.park_turn(&lease, "{}", &["x".into()]).await.unwrap();
     store.put_mcp_server("files", "{}", Expect::Anything).await.unwrap();

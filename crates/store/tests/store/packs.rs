@@ -60,10 +60,10 @@ on_every_database! {
             agent: "clerk".to_owned(),
             profile: "{\"a\": 1}".to_owned(),
             tools: vec![tool("t_1", 1), tool("t_2", 1)],
-            skills: Some(vec![skill("clerk", "one", "1"), skill("clerk", "two", "1")]),
+            skills: vec![skill("clerk", "one", "1"), skill("clerk", "two", "1")],
         };
         let dry = store.apply_pack(&pack, Expect::Anything, "ann", true).await.unwrap();
-        assert_eq!(dry.changes.len(), 5);
+        assert_eq!((dry.changes.len(), dry.revision), (5, None));
         assert_eq!(store.revision().await.unwrap(), Revision(0), "nothing was written");
         store.apply_pack(&pack, Expect::Anything, "ann", false).await.unwrap();
         let revision = store.revision().await.unwrap();
@@ -71,7 +71,7 @@ on_every_database! {
         assert!(again.changes.iter().all(|change| change.kind == Some(WriteKind::Unchanged)));
         assert_eq!(store.revision().await.unwrap(), revision, "applied twice, it changes nothing");
 
-        pack.skills = Some(vec![skill("clerk", "two", "2")]);
+        pack.skills = vec![skill("clerk", "two", "2")];
         let applied = store.apply_pack(&pack, Expect::Anything, "ann", false).await.unwrap();
         let told: Vec<_> = applied
             .changes

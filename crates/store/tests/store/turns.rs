@@ -1,6 +1,6 @@
 //! Turns: one at a time a session, taken up by one, and never lost.
 
-use toolcrib_store::{NewTurn, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState};
+use toolcrib_store::{Begun, NewTurn, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState};
 
 use crate::databases::{Opened, on_every_database};
 
@@ -13,6 +13,12 @@ fn turn(id: &str, session: &str) -> NewTurn {
         session: session.to_owned(),
         parent: None,
         input: format!("{{\"message\": \"{id}\"}}"),
+    }
+}
+
+async fn begin(opened: &Opened, id: &str, session: &str, owner: &str) -> TurnRow {
+    match opened.store.begin_turn(&turn(id, session), Some(owner), LEASE).await.unwrap() {
+        Begun::New(row) | Begun::Known(row) => row,
     }
 }
 
@@ -31,15 +37,17 @@ async fn to_take(opened: &Opened) -> Vec<String> {
 on_every_database! {
     async fn one_turn_of_a_session_runs_and_the_others_queue(opened: Opened) {
         let store = &opened.store;
-        let first = store.begin_turn(&turn("a", "s"), "p1", LEASE).await.unwrap();
+        let first = begin(&opened, "a", "s", "p1").await;
         assert_eq!((first.state, first.epoch), (TurnState::Running, 1));
-        let second = store.begin_turn(&turn("b", "s"), "p1", LEASE).await.unwrap();
-        let third = store.begin_turn(&turn("c", "s"), "p1", LEASE).await.unwrap();
+        let second = begin(&opened, "b", "s", "p1").await;
+        let third = begin(&opened, "c", "s", "p1").await;
         assert_eq!((second.state, third.state), (TurnState::Queued, TurnState::Queued));
-        let other = store.begin_turn(&turn("d", "t"), "p1", LEASE).await.unwrap();
+        let other = begin(&opened, "d", "t", "p1").await;
         assert_eq!(other.state, TurnState::Running, "another session has its own");
-        let again = store.begin_turn(&turn("a", "s"), "p2", LEASE).await.unwrap();
+        let again = begin(&opened, "a", "s", "p2").await;
         assert_eq!((again.owner.as_deref(), again.epoch), (Some("p1"), 1), "the same turn is not begun twice");
+        let known = store.begin_turn(&turn("a", "s"), Some("p1"), LEASE).await.unwrap();
+        assert!(matches!(known, Begun::Known(_)), "and whose it is says so: {known:?}");
 
         assert!(to_take(&opened).await.is_empty());
         assert_eq!(store.take_turn("b", 0, "p2", LEASE).await.unwrap(), None);
@@ -57,11 +65,11 @@ on_every_database! {
 
     async fn a_turn_whose_process_is_gone_is_taken_over(opened: Opened) {
         let store = &opened.store;
-        let row = store.begin_turn(&turn("a", "s"), "p1", LEASE).await.unwrap();
+        let row = begin(&opened, "a", "s", "p1").await;
         assert!(store.checkpoint_turn(&lease(&row), "{\"n\": 1}").await.unwrap());
         opened.set_clock(1_000_000 + LEASE - 1).await;
         assert_eq!(store.take_turn("a", 1, "p2", LEASE).await.unwrap(), None, "its lease still holds");
-        assert!(store.renew_turns("p1", LEASE).await.unwrap().is_empty());
+        assert!(store.renew_turns("p1", &["a".to_owned()], LEASE).await.unwrap().is_empty());
         opened.set_clock(1_000_000 + 2 * LEASE).await;
         assert_eq!(to_take(&opened).await, ["a"]);
         let taken = store.take_turn("a", 1, "p2", LEASE).await.unwrap().unwrap();
@@ -74,8 +82,8 @@ on_every_database! {
 
     async fn a_parked_turn_waits_and_holds_its_session(opened: Opened) {
         let store = &opened.store;
-        let row = store.begin_turn(&turn("a", "s"), "p1", LEASE).await.unwrap();
-        store.begin_turn(&turn("b", "s"), "p1", LEASE).await.unwrap();
+        let row = begin(&opened, "a", "s", "p1").await;
+        begin(&opened, "b", "s", "p1").await;
         // A call that is not in the ledger any more is waited for by nobody.
         assert!(store.park_turn(&lease(&row), "{}", &["gone".to_owned()]).await.unwrap());
         assert_eq!(store.turn("a").await.unwrap().unwrap().state, TurnState::Parked);
@@ -86,13 +94,13 @@ on_every_database! {
 
     async fn what_is_asked_to_end_is_told(opened: Opened) {
         let store = &opened.store;
-        let running = store.begin_turn(&turn("a", "s"), "p1", LEASE).await.unwrap();
-        store.begin_turn(&turn("b", "s"), "p1", LEASE).await.unwrap();
+        let running = begin(&opened, "a", "s", "p1").await;
+        begin(&opened, "b", "s", "p1").await;
         let queued = store.cancel_turn("b", "{\"why\": 1}").await.unwrap().unwrap();
         assert_eq!((queued.state, queued.outcome.as_deref()), (TurnState::Cancelled, Some("{\"why\": 1}")));
         let asked = store.cancel_turn("a", "{}").await.unwrap().unwrap();
         assert_eq!((asked.state, asked.cancelled), (TurnState::Running, true));
-        assert_eq!(store.renew_turns("p1", LEASE).await.unwrap(), ["a"]);
+        assert_eq!(store.renew_turns("p1", &["a".to_owned()], LEASE).await.unwrap(), ["a"]);
         assert!(store.end_turn(&lease(&running), &end("[]")).await.unwrap());
         let ended = store.cancel_turn("a", "{}").await.unwrap().unwrap();
         assert_eq!((ended.state, ended.cancelled), (TurnState::Completed, true), "what has ended stays so");
@@ -102,18 +110,35 @@ on_every_database! {
         assert_eq!((all.items[0].id.as_str(), all.next.as_deref()), ("b", Some("b")));
         let filter = TurnFilter { state: Some(TurnState::Completed), ..TurnFilter::default() };
         assert_eq!(store.turns(&filter, None, 10).await.unwrap().items.len(), 1);
-        assert_eq!(store.purge_turns(i64::MAX).await.unwrap(), 2);
+        assert_eq!(store.purge_turns(-1).await.unwrap(), 2);
+    }
+
+    async fn what_a_turn_spawned_ends_with_it(opened: Opened) {
+        let store = &opened.store;
+        let child = |id: &str| NewTurn { parent: Some("a".to_owned()), ..turn(id, &format!("~{id}")) };
+        begin(&opened, "a", "s", "p1").await;
+        store.begin_turn(&child("b"), Some("p1"), LEASE).await.unwrap();
+        store.begin_turn(&child("c"), None, LEASE).await.unwrap();
+        assert_eq!(store.turn_end("c").await.unwrap(), Some((TurnState::Queued, None)), "there was nobody to run it");
+        let mut children = store.cancel_children("a").await.unwrap();
+        children.sort();
+        assert_eq!(children, ["b", "c"]);
+        assert!(store.turn("b").await.unwrap().unwrap().cancelled);
+        assert_eq!(store.turn_end("c").await.unwrap().unwrap().0, TurnState::Cancelled);
+        assert!(!store.turn("a").await.unwrap().unwrap().cancelled);
     }
 
     async fn two_first_turns_at_once_are_one_that_runs(opened: Opened) {
         let store = &opened.store;
         let (a, b, c) = (turn("a", "s"), turn("b", "s"), turn("c", "s"));
         let began = tokio::join!(
-            store.begin_turn(&a, "p1", LEASE),
-            store.begin_turn(&b, "p2", LEASE),
-            store.begin_turn(&c, "p3", LEASE)
+            store.begin_turn(&a, Some("p1"), LEASE),
+            store.begin_turn(&b, Some("p2"), LEASE),
+            store.begin_turn(&c, Some("p3"), LEASE)
         );
-        let states = [began.0.unwrap().state, began.1.unwrap().state, began.2.unwrap().state];
+        let states = [began.0, began.1, began.2].map(|begun| match begun.unwrap() {
+            Begun::New(row) | Begun::Known(row) => row.state,
+        });
         assert_eq!(states.iter().filter(|state| **state == TurnState::Running).count(), 1, "{states:?}");
         assert_eq!(states.iter().filter(|state| **state == TurnState::Queued).count(), 2, "{states:?}");
     }

@@ -149,5 +149,63 @@ fn a_pack_is_checked_whole() {
     assert_eq!(pack.agent().tools_allow().unwrap(), ["other", "a"]);
     assert_eq!(pack.agent().skills().unwrap(), ["refunds"]);
     let open = Pack::from_builder(&Agent::builder("clerk").skill("refunds", "---\ndescription: d\n---\ntext")).unwrap();
-    assert_eq!(open.agent().skills(), None, "a list that allows everything goes on allowing everything");
+    assert_eq!(open.agent().skills(), None, "a list that allows all goes on allowing all");
+    assert_eq!(open.agent().tools_allow(), None);
+    let tool = json!({"name": "a", "description": "d", "request": {"url": "https://x.example"}});
+    let named = Pack::from_builder(&Agent::builder("clerk").data_tool(tool)).unwrap();
+    assert_eq!(named.agent().tools_allow().unwrap(), ["a"], "what leaves the pack later has to leave the agent");
+}
+
+/// A process that is gone leaves a row; whoever comes next goes on from what is written there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_was_left_is_taken_up_where_it_was() {
+    let turns = json!([{"steps": [
+        {"calls": [{"tool": "charge", "arguments": {"n": "1"}}, {"tool": "charge", "arguments": {"n": "2"}}]}, {"text": "done"},
+    ]}]);
+    let app = App::start(script(turns), "openai").await;
+    app.upstream.set("charge", crate::upstream::Answer::default());
+    let tool = json!({
+        "name": "charge", "description": "d", "parameters": [{"name": "n", "description": "n"}],
+        "request": {"method": "POST", "url": format!("http://{}/charge", app.upstream.address), "body": {"n": "{{n}}"}},
+    });
+    let registry = app.executor.registry();
+    let document = json!({"agent": {"provider": "main", "model": "script"}, "tools": [tool]});
+    let pack = Pack::from_json(&"clerk".parse().unwrap(), &document).unwrap();
+    pack.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let agent = registry.snapshot().agent("clerk").unwrap().clone();
+
+    // A turn runs to its end; what it wrote before its batch is put into the row of another that was left there.
+    let mut whole = app.engine.begin("clerk", &agent, says("go", "whole")).await.unwrap();
+    whole.outcome().await.unwrap();
+    assert_eq!(app.upstream.calls().len(), 2);
+    let input = app.store.turn(whole.id()).await.unwrap().unwrap().input;
+    let left = toolcrib_store::NewTurn {
+        id: "left".into(),
+        agent: "clerk".into(),
+        session: "left".into(),
+        parent: None,
+        input,
+    };
+    let toolcrib_store::Begun::New(row) = app.store.begin_turn(&left, Some("gone"), 1).await.unwrap() else {
+        unreachable!()
+    };
+    let call = |place: usize, n: &str, ended: Value| {
+        let call = json!({"id": format!("left_0_{place}"), "tool": "charge", "arguments": {"n": n}});
+        json!({"call": call, "counted": true, "begun": true, "ended": ended})
+    };
+    let done = json!({"status": "ok", "result": "{\"ok\":true}"});
+    let calls = json!([{"id": "left_0_0", "tool": "charge", "arguments": {"n": "1"}}, {"id": "left_0_1", "tool": "charge", "arguments": {"n": "2"}}]);
+    let checkpoint = json!({
+        "step": 1, "messages": [{"role": "user", "text": "go"}, {"role": "assistant", "text": "", "calls": calls}],
+        "pending": [call(0, "1", done), call(1, "2", Value::Null)], "enabled": [], "skills": [], "calls": 2,
+        "system_calls": 0, "asked": {}, "limit_told": false, "usage": {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0},
+        "model": null, "attachments": [], "evidence": [], "ran_ms": 5,
+    });
+    let lease = toolcrib_store::TurnLease { id: row.id, owner: "gone".into(), epoch: row.epoch };
+    assert!(app.store.checkpoint_turn(&lease, &checkpoint.to_string()).await.unwrap());
+    let mut taken = app.engine.follow("left").await.unwrap().unwrap();
+    let outcome = taken.outcome().await.unwrap();
+    assert_eq!((outcome.text.as_deref(), outcome.tool_calls), (Some("done"), 2));
+    assert_eq!(app.upstream.calls().len(), 3, "what had ended is not made again, what had not is made once");
+    assert!(!app.store.checkpoint_turn(&lease, "{}").await.unwrap(), "and who left it has lost it");
 }

@@ -36,31 +36,25 @@ async fn scenarios() {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&file).unwrap();
         let scenario: Scenario = serde_json::from_str(&text).unwrap_or_else(|error| unreachable!("{name}: {error}"));
-        let mut first = None;
-        for (format, _) in WIRES {
-            if scenario.only.as_ref().is_some_and(|only| !only.iter().any(|known| known == format)) {
-                continue;
-            }
-            let told = scenario.run(format).await;
-            match &first {
-                None => {
-                    let whole = format!("{}\n\n{}\n\n{}", scenario.about, told.happened, told.prompts);
-                    let mut settings = insta::Settings::clone_current();
-                    settings.set_omit_expression(true);
-                    settings.set_prepend_module_to_snapshot(false);
-                    let compare = std::panic::AssertUnwindSafe(|| {
-                        settings.bind(|| insta::assert_snapshot!(name.clone(), whole));
-                    });
-                    if std::panic::catch_unwind(compare).is_err() {
-                        wrong.push(name.clone());
-                    }
-                    first = Some(told.happened);
-                }
-                Some(first) if *first != told.happened => {
-                    println!("{name} over {format}:\n{}\nand before:\n{first}", told.happened);
-                    wrong.push(format!("{name} over {format}"));
-                }
-                Some(_) => {}
+        let wanted = |format: &str| scenario.only.as_ref().is_none_or(|only| only.iter().any(|known| known == format));
+        let formats: Vec<&str> = WIRES.iter().map(|(format, _)| *format).filter(|format| wanted(format)).collect();
+        let played = formats.iter().map(|format| scenario.run(format));
+        let mut told = futures_util::future::join_all(played).await.into_iter();
+        let Some(first) = told.next() else { unreachable!("{name} is for no wire") };
+        let whole = format!("{}\n\n{}\n\n{}", scenario.about, first.happened, first.prompts);
+        let mut settings = insta::Settings::clone_current();
+        settings.set_omit_expression(true);
+        settings.set_prepend_module_to_snapshot(false);
+        let compare = std::panic::AssertUnwindSafe(|| {
+            settings.bind(|| insta::assert_snapshot!(name.clone(), whole));
+        });
+        if std::panic::catch_unwind(compare).is_err() {
+            wrong.push(name.clone());
+        }
+        for (format, told) in formats.iter().skip(1).zip(told) {
+            if told.happened != first.happened {
+                println!("{name} over {format}:\n{}\nand before:\n{}", told.happened, first.happened);
+                wrong.push(format!("{name} over {format}"));
             }
         }
     }

@@ -51,6 +51,8 @@ pub struct Scenario {
     pub only: Option<Vec<String>>,
     /// How many of the last prompts are shown; all when left out.
     prompts: Option<usize>,
+    /// Whether the calls that the upstream got are shown; a call that is given up may get there or not.
+    upstream: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -103,7 +105,7 @@ impl Scenario {
             // Which of several connections is taken first is nobody's to say.
             calls.sort();
         }
-        if !calls.is_empty() {
+        if !calls.is_empty() && self.upstream != Some(false) {
             happened.push("upstream:".to_owned());
             happened.extend(calls.into_iter().map(|call| format!("  {call}")));
         }
