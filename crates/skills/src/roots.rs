@@ -50,6 +50,11 @@ pub fn read_root(root: &Path) -> (Vec<Skill>, Vec<RootError>) {
                 errors.push(unreadable(&path, error));
                 continue;
             }
+            // A pipe or a device is not even opened.
+            Ok(metadata) if !metadata.is_file() => {
+                errors.push(RootError::Unreadable { path, reason: "it is no file".to_owned() });
+                continue;
+            }
             // A file that is far too long is not even read.
             Ok(metadata) if metadata.len() > 4 * MAX_DOCUMENT as u64 => {
                 errors.push(RootError::Unreadable { path, reason: "it is far too long for a SKILL.md".to_owned() });

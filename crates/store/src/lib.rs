@@ -49,6 +49,7 @@ mod text;
 mod tokens;
 mod tools;
 mod traces;
+mod turn_moves;
 mod turns;
 
 pub use agents::{AgentRow, Agents};
@@ -72,4 +73,4 @@ pub use store::{Location, QueuedProposal, Rows, Store};
 pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
 pub use traces::{Retention, TraceFilter, TraceRow, Traces};
-pub use turns::{Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};
+pub use turns::{Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns};

@@ -31,12 +31,15 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Starts the tasks, on a thread of their own: a transaction is many small waits, and behind the calls that wait for it
+    /// Starts the tasks, and one `beside` them of the same kind, on a thread of their own: a transaction is many small waits, and behind the calls that wait for it
     /// each of them would take as long as all those calls.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the machine gives no thread.
-    pub(crate) fn spawn(rows: Arc<dyn Rows>) -> Result<Self, StoreError> {
+    pub(crate) fn spawn(
+        rows: Arc<dyn Rows>,
+        beside: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Self, StoreError> {
         let no_thread = |error: std::io::Error| StoreError::Unavailable { reason: format!("no thread: {error}") };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
         let mut lanes = JoinSet::new();
@@ -47,6 +50,7 @@ impl Steps {
         };
         let proposals = lane();
         let moves = if rows.lanes() == 1 { proposals.clone() } else { lane() };
+        lanes.spawn_on(beside, runtime.handle());
         let work = move || {
             // The database goes with the last lane, while there is a runtime to close it.
             drop(rows);

@@ -26,6 +26,7 @@ use crate::steps::{Queued, Steps};
 use crate::tokens::Tokens;
 use crate::tools::Tools;
 use crate::traces::Traces;
+use crate::turn_moves::TurnMoves;
 use crate::turns::Turns;
 use crate::{postgres, sqlite};
 
@@ -126,6 +127,7 @@ pub trait Rows:
 pub struct Store {
     rows: Arc<dyn Rows>,
     steps: Steps,
+    turn_moves: TurnMoves,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
 }
@@ -154,8 +156,9 @@ impl Store {
             Location::Memory => Arc::new(sqlite::Database::open_memory(stamps, random).await?),
             Location::Postgres(url) => Arc::new(postgres::Database::open(url.expose_secret(), stamps, random).await?),
         };
-        let steps = Steps::spawn(Arc::clone(&rows))?;
-        Ok(Self { rows, steps, clock, randomness })
+        let (turn_moves, making_them) = TurnMoves::new(Arc::clone(&rows));
+        let steps = Steps::spawn(Arc::clone(&rows), making_them)?;
+        Ok(Self { rows, steps, turn_moves, clock, randomness })
     }
 
     /// Proposes a call. One that needs no person is the proposer's to run.
@@ -199,6 +202,10 @@ impl Store {
             Stepped::Moved(moved) => Ok(moved),
             Stepped::Proposed(_) => Err(mixed_up()),
         }
+    }
+
+    pub(crate) fn turn_moves(&self) -> &TurnMoves {
+        &self.turn_moves
     }
 
     /// The clock that stamps rows.

@@ -122,6 +122,52 @@ pub struct TurnLease {
     pub epoch: i64,
 }
 
+/// A move of a turn that others may share a transaction with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnMove {
+    /// It begins: as the owner's to run, or queued.
+    Begin {
+        /// The turn.
+        turn: NewTurn,
+        /// Who runs it; nobody when there is no room.
+        owner: Option<String>,
+        /// How long its lease is, in ms.
+        lease_ms: i64,
+    },
+    /// It is written down where it stands.
+    Checkpoint {
+        /// The right to.
+        lease: TurnLease,
+        /// Where, as JSON text.
+        checkpoint: String,
+    },
+    /// It waits until these calls of the ledger are settled.
+    Park {
+        /// The right to.
+        lease: TurnLease,
+        /// Where it stands, as JSON text.
+        checkpoint: String,
+        /// The calls, by their ids.
+        calls: Vec<String>,
+    },
+    /// It ends.
+    End {
+        /// The right to.
+        lease: TurnLease,
+        /// How.
+        end: TurnEnd,
+    },
+}
+
+/// What became of a move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnMoved {
+    /// It was begun, or found.
+    Begun(Box<Begun>),
+    /// Whether the lease was still the mover's.
+    Held(bool),
+}
+
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnEnd {
@@ -162,12 +208,11 @@ pub struct TurnFilter {
 /// Turns.
 #[async_trait]
 pub trait Turns: Send + Sync {
-    /// Begins a turn: as the owner's to run, or queued behind an earlier turn of its session, or because there is no
-    /// owner that could run it. A turn of this id that is there already is returned as it is.
+    /// Makes moves of turns in one transaction, in their order.
     ///
     /// # Errors
-    /// [`StoreError`] when the database can't be written.
-    async fn begin_turn(&self, turn: &NewTurn, owner: Option<&str>, lease_ms: i64) -> Result<Begun, StoreError>;
+    /// [`StoreError`] when the database can't be written; then none was made.
+    async fn move_turns(&self, moves: &[TurnMove]) -> Result<Vec<TurnMoved>, StoreError>;
 
     /// Takes a turn up: a queued one when its session is free, a parked one, or a running one whose lease is over. None
     /// when it is not to be had, or was taken up since `epoch`.
@@ -181,24 +226,6 @@ pub trait Turns: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the database can't be written.
     async fn renew_turns(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<String>, StoreError>;
-
-    /// Records where a turn stands. False when the lease is no longer the caller's; then it must stop.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database can't be written.
-    async fn checkpoint_turn(&self, lease: &TurnLease, checkpoint: &str) -> Result<bool, StoreError>;
-
-    /// Parks a turn until these calls of the ledger are settled. False when the lease is no longer the caller's.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database can't be written.
-    async fn park_turn(&self, lease: &TurnLease, checkpoint: &str, calls: &[String]) -> Result<bool, StoreError>;
-
-    /// Ends a turn. False when the lease is no longer the caller's.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database can't be written.
-    async fn end_turn(&self, lease: &TurnLease, end: &TurnEnd) -> Result<bool, StoreError>;
 
     /// Asks for the end of all turns that a turn spawned. Returns their ids.
     ///
@@ -219,6 +246,12 @@ pub trait Turns: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the database can't be read.
     async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError>;
+
+    /// Those of these calls of a session that wait for a person, by their ids in the ledger.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<String>, StoreError>;
 
     /// The approvals and questions that a parked turn waits for and that are open.
     ///

@@ -162,9 +162,18 @@ impl Cli {
             }
             command => {
                 let config = global.load(bind)?.config;
-                let makes_it = matches!(&command, Command::Tokens(_) | Command::Apply(_));
-                let location = config.location();
+                let makes_it = match &command {
+                    Command::Tokens(_) => true,
+                    Command::Apply(args) => args.writes(),
+                    _ => false,
+                };
+                let mut location = config.location();
                 let missing = matches!(&location, Location::File(path) if !path.is_file());
+                if missing && matches!(&command, Command::Apply(args) if !args.writes()) {
+                    // What would be written is known without a database, and none is made.
+                    location = Location::Memory;
+                }
+                let missing = missing && !matches!(location, Location::Memory);
                 if global.server.as_ref().is_none_or(String::is_empty) && !makes_it && missing {
                     bail!(
                         "there is no database at {}; name one with --db, make one with `toolcrib migrate`, or name a server \
@@ -177,7 +186,7 @@ impl Cli {
                     Command::Doctor(args) => doctor::run(args, &connection, output).await,
                     Command::Tools(command) => command.run(&connection, output).await,
                     Command::Agents(command) => command.run(&connection, output).await,
-                    Command::Apply(args) => args.run(&connection, output).await,
+                    Command::Apply(args) => args.run(&config, &connection, output).await,
                     Command::Chat(args) => args.run(&connection, output).await,
                     Command::Skills(command) => command.run(&connection, output).await,
                     Command::Turns(command) => command.run(&connection, output).await,

@@ -236,11 +236,13 @@ pub struct TurnsConfig {
     pub lease: u64,
     /// Days that an ended turn is kept, and with it the history of its session.
     pub days: u64,
+    /// Turns that run at the same time in this process; more wait.
+    pub max_running: usize,
 }
 
 impl Default for TurnsConfig {
     fn default() -> Self {
-        Self { lease: 15_000, days: 30 }
+        Self { lease: 15_000, days: 30, max_running: 256 }
     }
 }
 

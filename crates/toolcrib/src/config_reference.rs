@@ -73,6 +73,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("skills.roots", "Folders that hold <name>/SKILL.md. What is written over the API stands over them."),
     ("turns.lease", "How long a process may be silent before its turns are taken over, in ms."),
+    ("turns.max_running", "Turns that run at the same time in this process; more wait."),
     ("turns.days", "Days that an ended turn is kept, and with it the history of its session."),
     (
         "manifest.env",

@@ -25,6 +25,22 @@ pub fn read_json(path: &Path) -> anyhow::Result<Value> {
     read(&bytes, options).with_context(|| name)
 }
 
+/// The longest file of a pack, in bytes (4 MiB).
+const LONGEST: u64 = 4 << 20;
+
+/// Reads a text file of a bounded length. What is no file, as a pipe or a device, is refused and not waited for.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+    let name = || path.display().to_string();
+    let metadata = std::fs::metadata(path).with_context(|| format!("{} can't be read", name()))?;
+    if !metadata.is_file() {
+        bail!("{} is no file", name());
+    }
+    if metadata.len() > LONGEST {
+        bail!("{} is longer than {LONGEST} bytes", name());
+    }
+    std::fs::read_to_string(path).with_context(|| format!("{} can't be read", name()))
+}
+
 /// Reads a file of TOML, YAML or JSON, by its ending.
 ///
 /// # Errors
@@ -33,9 +49,9 @@ pub(crate) fn read_data(path: &Path) -> anyhow::Result<Value> {
     let name = || path.display().to_string();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if ending == "json" {
-        return read_json(path);
+        return read(read_text(path)?.as_bytes(), ReadOptions::default()).with_context(name);
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("{} can't be read", name()))?;
+    let text = read_text(path)?;
     match ending {
         "toml" => toml::from_str(&text).with_context(name),
         "yaml" | "yml" => serde_saphyr::from_str(&text).with_context(name),

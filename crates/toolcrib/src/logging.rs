@@ -7,7 +7,10 @@ use crate::config::LogConfig;
 
 /// Sends the log to standard error.
 pub(crate) fn install(config: &LogConfig) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.filter).with_context(|| format!("log.filter {:?}", config.filter))?;
+    // The genai crate logs whole answers of providers, which may repeat a key. What they say is logged by us, masked.
+    let quiet = if config.filter.contains("genai") { String::new() } else { ",genai=off".to_owned() };
+    let filter = EnvFilter::try_new(format!("{}{quiet}", config.filter))
+        .with_context(|| format!("log.filter {:?}", config.filter))?;
     let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second call in one process (a test) keeps the first subscriber.
     let _ = match config.format.as_str() {

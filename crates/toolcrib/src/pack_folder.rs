@@ -1,13 +1,15 @@
 //! Agents in folders: an agent file, `tools/`, `skills/` and perhaps `instructions.md`.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
+use toolcrib_api::ManifestEnvironment;
 use toolcrib_definition::Manifest;
 use toolcrib_skills::read_root;
 
-use crate::files::read_data;
+use crate::files::{read_data, read_text};
 
 /// The endings of files that hold data.
 const ENDINGS: [&str; 4] = ["toml", "yaml", "yml", "json"];
@@ -22,19 +24,19 @@ pub(crate) struct PackFolder {
 
 /// Reads all packs of a folder: the folder itself when it holds an `agent` file, else each folder in it that does. Each
 /// problem says which file it is of.
-pub(crate) fn read_packs(folder: &Path) -> anyhow::Result<Vec<PackFolder>> {
+pub(crate) fn read_packs(folder: &Path, environment: &ManifestEnvironment) -> anyhow::Result<Vec<PackFolder>> {
     if !folder.is_dir() {
         bail!("{} is no folder", folder.display());
     }
     if let Some(file) = data_file(folder, "agent")? {
-        return Ok(vec![read_pack(folder, &file)?]);
+        return Ok(vec![read_pack(folder, &file, environment)?]);
     }
     let mut packs = Vec::new();
     for inner in sorted(folder)? {
         if inner.is_dir()
             && let Some(file) = data_file(&inner, "agent")?
         {
-            packs.push(read_pack(&inner, &file)?);
+            packs.push(read_pack(&inner, &file, environment)?);
         }
     }
     if packs.is_empty() {
@@ -43,10 +45,14 @@ pub(crate) fn read_packs(folder: &Path) -> anyhow::Result<Vec<PackFolder>> {
             folder.display()
         );
     }
+    let mut ids = HashSet::new();
+    if let Some(twice) = packs.iter().find(|pack| !ids.insert(pack.id.as_str())) {
+        bail!("two folders in {} are the agent {}; give one another id", folder.display(), twice.id);
+    }
     Ok(packs)
 }
 
-fn read_pack(folder: &Path, file: &Path) -> anyhow::Result<PackFolder> {
+fn read_pack(folder: &Path, file: &Path, environment: &ManifestEnvironment) -> anyhow::Result<PackFolder> {
     let mut profile = object(file)?;
     let named = profile.shift_remove("id").map(|id| id.as_str().map(str::to_owned).context("id is no text"));
     let id = match named.transpose().with_context(|| file.display().to_string())? {
@@ -58,15 +64,14 @@ fn read_pack(folder: &Path, file: &Path) -> anyhow::Result<PackFolder> {
         if profile.contains_key("instructions") {
             bail!("{} has instructions, and there is {} too; keep one", file.display(), instructions.display());
         }
-        let text = std::fs::read_to_string(&instructions)
-            .with_context(|| format!("{} can't be read", instructions.display()))?;
+        let text = read_text(&instructions)?;
         profile.insert("instructions".to_owned(), text.trim().into());
     }
     let mut tools = Vec::new();
     let tools_folder = folder.join("tools");
     if tools_folder.is_dir() {
         for file in sorted(&tools_folder)?.into_iter().filter(|file| is_data(file)) {
-            tools.extend(read_tools(&file)?);
+            tools.extend(read_tools(&file, environment)?);
         }
     }
     let mut skills = Vec::new();
@@ -81,19 +86,15 @@ fn read_pack(folder: &Path, file: &Path) -> anyhow::Result<PackFolder> {
     Ok(PackFolder { id, document: json!({ "agent": profile, "tools": tools, "skills": skills }) })
 }
 
-/// The tools of a file: one definition, or a manifest, which is filled from this process's environment.
-fn read_tools(file: &Path) -> anyhow::Result<Vec<Value>> {
+/// The tools of a file: one definition, or a manifest, which may read what `manifest.env` lets it.
+fn read_tools(file: &Path, environment: &ManifestEnvironment) -> anyhow::Result<Vec<Value>> {
     let value = Value::Object(object(file)?);
     if value.get("tools").is_none() {
         return Ok(vec![value]);
     }
     let place = || file.display().to_string();
     let manifest = Manifest::from_value(&value).with_context(place)?;
-    let environment = |name: &str| {
-        // What is Toolcrib's own is no business of a manifest.
-        let own = name.to_ascii_uppercase().starts_with("TOOLCRIB_");
-        crate::secrets::variables().find(|(known, _)| known == name && !own).map(|(_, value)| value)
-    };
+    let environment = |name: &str| environment(name);
     let expanded = manifest.expand(&environment, &|_| true);
     if let Some(error) = expanded.errors.first() {
         bail!("{}: the tool {}: {}", file.display(), error.tool, error.problems);

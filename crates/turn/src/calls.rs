@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcrib_definition::CtxField;
+use toolcrib_definition::{Ctx, CtxField};
 use toolcrib_executor::{Batch, BatchObserver, CallRequest, Outcome, Status};
 
 use crate::checkpoint::{Cited, EndedCall, PendingCall, fingerprint};
@@ -38,7 +38,6 @@ impl Run {
         // A halt ends the turn, whatever else is waited for.
         if let Some(say) = self.halt() {
             let text = self.last_text().filter(|lead_in| !lead_in.trim().is_empty()).or(say);
-            self.answer_calls();
             return Err(Stop::Ended(Box::new(self.outcome(TurnStatus::Halted, text))));
         }
         for place in system {
@@ -92,7 +91,7 @@ impl Run {
         Ok(())
     }
 
-    fn calls_left(&self) -> usize {
+    pub(crate) fn calls_left(&self) -> usize {
         self.agent.limits().max_tool_calls.saturating_sub(self.at.calls)
     }
 
@@ -182,11 +181,7 @@ impl Run {
             observer: Arc::new(ToLog { log: Arc::clone(&self.log), calls: calls.clone(), resumed }),
             calls: calls.iter().map(request).collect(),
         };
-        let ctx = self.input.ctx.clone();
-        let ctx = match ctx.get(CtxField::ChatId) {
-            Some(_) => ctx,
-            None => ctx.with(CtxField::ChatId, self.session.as_str()),
-        };
+        let ctx = self.call_ctx();
         let outcomes = self.engine.executor().batch(&self.agent_id, &self.agent, ctx, batch).await;
         let mut waits = Vec::new();
         for (place, outcome) in places.into_iter().zip(outcomes) {
@@ -237,13 +232,33 @@ impl Run {
         }
     }
 
-    /// Takes back calls that wait for a person, when nobody will read what they come to.
-    pub(crate) async fn take_back(&self, ledger_ids: &[String]) {
-        for id in ledger_ids {
-            let reason = Some("the turn that asked for it ended");
-            if let Err(error) = self.engine.store().cancel_call(id, "turn", reason).await {
+    /// Takes back the calls that wait for a person: nobody will read what they come to.
+    pub(crate) async fn take_back(&self) {
+        let store = self.engine.store();
+        let open = self.at.pending.iter().filter(|pending| pending.ended.is_none());
+        let call_ids: Vec<String> = open.map(|pending| pending.call.id.clone()).collect();
+        if call_ids.is_empty() {
+            return;
+        }
+        let ctx = self.call_ctx();
+        let session = ctx.get(CtxField::ChatId).unwrap_or_default();
+        let waiting = store.awaiting_calls(session, &call_ids).await.unwrap_or_else(|error| {
+            tracing::error!(error = %error, "turn.calls.read failed");
+            Vec::new()
+        });
+        for id in &waiting {
+            if let Err(error) = store.cancel_call(id, "turn", Some("the turn that asked for it ended")).await {
                 tracing::error!(error = %error, call = %id, "turn.call.cancel failed");
             }
+        }
+    }
+
+    /// The context of its calls: the session is their chat, unless the caller names another.
+    pub(crate) fn call_ctx(&self) -> Ctx {
+        let ctx = self.input.ctx.clone();
+        match ctx.get(CtxField::ChatId) {
+            Some(_) => ctx,
+            None => ctx.with(CtxField::ChatId, self.session.as_str()),
         }
     }
 }

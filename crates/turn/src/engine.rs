@@ -151,7 +151,16 @@ impl Engine {
     }
 
     /// Begins a turn, or finds the one of this id. Without `room` it is queued.
+    ///
+    /// It is a task of its own: what is written down is worked on, also when nobody waits for the answer any more.
     pub(crate) async fn begin_row(&self, turn: NewTurn, room: bool) -> Result<TurnHandle, StoreError> {
+        let engine = self.clone();
+        let task = self.0.running.spawn(async move { engine.begin_here(turn, room).await });
+        let gone = |error: tokio::task::JoinError| StoreError::Unavailable { reason: error.to_string() };
+        task.await.map_err(gone)?
+    }
+
+    async fn begin_here(&self, turn: NewTurn, room: bool) -> Result<TurnHandle, StoreError> {
         let (log, cancel) = self.enlist(&turn.id);
         let owner = room.then_some(self.0.owner.as_str());
         let begun = self.store().begin_turn(&turn, owner, self.lease_ms()).await?;
@@ -281,7 +290,8 @@ impl Engine {
                 for message in &input.before {
                     match (message, history.last_mut()) {
                         (Message::User { .. }, _) | (_, None) => {
-                            history.push(Past { messages: vec![message.clone()], ..Past::default() });
+                            let place = history.last().map_or(1, |past| past.place + 1);
+                            history.push(Past { messages: vec![message.clone()], place, ..Past::default() });
                         }
                         (_, Some(past)) => past.messages.push(message.clone()),
                     }

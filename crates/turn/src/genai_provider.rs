@@ -1,6 +1,7 @@
 //! Providers over the genai crate: OpenAI, Anthropic, Gemini, and what speaks like OpenAI.
 
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    CacheControl, ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent, StopReason,
-    StreamEnd, Tool, ToolCall, ToolResponse,
+    CacheControl, ChatFrameSink, ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent,
+    StopReason, StreamEnd, Tool, ToolCall, ToolResponse,
 };
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
@@ -20,6 +21,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolcrib_egress::{EgressError, Guard, Target, TrustRoots};
 
+use crate::frame_guard::{FrameGuard, Refused};
 use crate::message::{Message, ModelCall};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, Usage};
 use crate::provider_settings::{ProviderSettings, SecretLookup, WireFormat};
@@ -104,7 +106,12 @@ impl ModelProvider for GenaiProvider {
             None => error,
         };
         let stream = self.ask_unmasked(request).await.map_err(&masked)?;
-        Ok(Box::pin(stream.map(move |event| event.map_err(&masked))))
+        let key = self.key()?;
+        let say = move |event: ModelEvent| match (event, &key) {
+            (ModelEvent::Text(text), Some(key)) => ModelEvent::Text(text.replace(key.expose_secret(), "***")),
+            (event, _) => event,
+        };
+        Ok(Box::pin(stream.map(move |event| event.map(&say).map_err(&masked))))
     }
 }
 
@@ -128,10 +135,23 @@ impl GenaiProvider {
         if self.settings.format == WireFormat::Anthropic {
             options = options.with_cache_control(CacheControl::Ephemeral);
         }
+        let frames = Arc::new(FrameGuard::default());
+        let sink: Arc<dyn ChatFrameSink> = Arc::<FrameGuard>::clone(&frames);
+        options = options.with_raw_frame_sink_arc(sink);
         let started = self.client.exec_chat_stream(service, chat_of(request), Some(&options)).await;
         let stream = started.map_err(|error| model_error(&error))?.stream;
         // The request goes out when the stream is first asked: what it says first decides whether it was accepted.
-        let mut events = Box::pin(stream.filter_map(|event| std::future::ready(event_of(event))));
+        let stream = AssertUnwindSafe(stream).catch_unwind().scan(false, |over, event| {
+            // What panicked once is not asked again.
+            let go_on = !std::mem::replace(over, event.is_err());
+            std::future::ready(go_on.then_some(event))
+        });
+        let mut events = Box::pin(stream.filter_map(move |event| {
+            std::future::ready(match event {
+                Ok(event) => event_of(event, &frames),
+                Err(panic) => Some(Err(of_panic(&*panic))),
+            })
+        }));
         match events.next().await {
             None => Err(ModelError::BrokenOff { reason: "the provider said nothing".to_owned() }),
             Some(Err(error)) => Err(error),
@@ -192,17 +212,26 @@ fn as_object(arguments: &Value) -> Value {
     }
 }
 
-fn event_of(event: Result<ChatStreamEvent, genai::Error>) -> Option<Result<ModelEvent, ModelError>> {
+/// What the guard of events said, or a fault of the crate itself.
+fn of_panic(panic: &(dyn std::any::Any + Send)) -> ModelError {
+    let reason = panic.downcast_ref::<Refused>().map(|Refused(reason)| reason.clone());
+    ModelError::Unreadable { reason: reason.unwrap_or_else(|| "reading it failed inside".to_owned()) }
+}
+
+fn event_of(
+    event: Result<ChatStreamEvent, genai::Error>,
+    frames: &FrameGuard,
+) -> Option<Result<ModelEvent, ModelError>> {
     match event {
         Ok(ChatStreamEvent::Chunk(chunk)) if chunk.content.is_empty() => None,
         Ok(ChatStreamEvent::Chunk(chunk)) => Some(Ok(ModelEvent::Text(chunk.content))),
-        Ok(ChatStreamEvent::End(end)) => Some(end_of(end)),
+        Ok(ChatStreamEvent::End(end)) => Some(end_of(end, frames)),
         Ok(_) => None,
         Err(error) => Some(Err(model_error(&error))),
     }
 }
 
-fn end_of(end: StreamEnd) -> Result<ModelEvent, ModelError> {
+fn end_of(end: StreamEnd, frames: &FrameGuard) -> Result<ModelEvent, ModelError> {
     // A connection that closes too early ends the stream too, but no provider said why.
     let Some(stop) = &end.captured_stop_reason else {
         return Err(ModelError::BrokenOff { reason: "the stream ended without an end of the answer".to_owned() });
@@ -226,7 +255,9 @@ fn end_of(end: StreamEnd) -> Result<ModelEvent, ModelError> {
         signatures: call.thought_signatures.unwrap_or_default(),
         signed_by: None,
     };
-    let calls = end.captured_into_tool_calls().unwrap_or_default().into_iter().map(call).collect();
+    let calls = end.captured_into_tool_calls().unwrap_or_default().into_iter().enumerate();
+    // Copies that fill a gap are no calls.
+    let calls = calls.filter(|(index, _)| frames.named(*index)).map(|(_, named)| call(named)).collect();
     Ok(ModelEvent::End { calls, usage, cut })
 }
 

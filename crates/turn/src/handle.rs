@@ -20,11 +20,13 @@ pub struct TurnHandle {
     log: Arc<EventLog>,
     place: usize,
     ended: bool,
+    /// Whether it was told that the turn waits for people.
+    parked: bool,
 }
 
 impl TurnHandle {
     pub(crate) fn new(engine: Engine, id: String, session: String, log: Arc<EventLog>) -> Self {
-        Self { engine, id, session, log, place: 0, ended: false }
+        Self { engine, id, session, log, place: 0, ended: false, parked: false }
     }
 
     /// The id of the turn.
@@ -58,12 +60,20 @@ impl TurnHandle {
                             self.ended = true;
                             return Ok(None);
                         }
-                        (None, Seen::Running) => {}
+                        // It waits in another process, or waited before anybody followed it here.
+                        (None, Seen::Parked) if !self.parked => {
+                            self.parked = true;
+                            let approvals = self.engine.store().approvals_of_turn(&self.id).await?;
+                            return Ok(Some(Arc::new(TurnEvent::Parked { approvals })));
+                        }
+                        (None, Seen::Parked) => {}
+                        (None, Seen::Running) => self.parked = false,
                     }
                 }
             }
         };
         self.place += 1;
+        self.parked = matches!(*event, TurnEvent::Parked { .. });
         self.ended = matches!(*event, TurnEvent::Ended { .. });
         Ok(Some(event))
     }
@@ -92,6 +102,8 @@ impl TurnHandle {
 pub(crate) enum Seen {
     /// It has not ended.
     Running,
+    /// It waits for people.
+    Parked,
     /// It has.
     Ended(Box<TurnOutcome>),
     /// There is no such row any more.
@@ -102,7 +114,7 @@ impl Engine {
     pub(crate) async fn seen(&self, id: &str) -> Result<Seen, StoreError> {
         let Some((state, outcome)) = self.store().turn_end(id).await? else { return Ok(Seen::Gone) };
         if !state.is_final() {
-            return Ok(Seen::Running);
+            return Ok(if state == TurnState::Parked { Seen::Parked } else { Seen::Running });
         }
         let read = outcome.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let unread = match state {

@@ -61,6 +61,7 @@ mod calls;
 mod checkpoint;
 mod engine;
 mod event;
+mod frame_guard;
 mod genai_provider;
 mod handle;
 mod input;

@@ -112,10 +112,10 @@ pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
     };
     let mut history = parts.history;
     let (mut listed, mut deferred) = (!parts.listed.is_empty(), !parts.deferred.is_empty());
+    let mut past: usize = history.iter().map(|past| bytes(&past.messages)).sum();
+    let mut system = system_of(&parts, &eager, listed, deferred);
     loop {
-        let system = system_of(&parts, &eager, listed, deferred);
-        let brought: usize = triggered.iter().map(|active| section(active).len()).sum();
-        let past: usize = history.iter().map(|past| bytes(&past.messages)).sum();
+        let brought: usize = triggered.iter().map(section_bytes).sum();
         let needed = tokens(system.len() + brought + past + fixed);
         if needed <= parts.budget {
             let (user, turn) = match parts.now {
@@ -130,16 +130,20 @@ pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
             let dropped = parts.history.len() - history.len();
             return Ok(Prompt { system, messages, user, active, given_up, dropped });
         }
-        if std::mem::take(&mut deferred) {
-            given_up.push("the list of deferred tools".to_owned());
-        } else if std::mem::take(&mut listed) {
-            given_up.push("the list of skills".to_owned());
-        } else if let Some(active) = triggered.pop().or_else(|| eager.pop()) {
+        if deferred || listed {
+            given_up.push(if deferred { "the list of deferred tools" } else { "the list of skills" }.to_owned());
+            listed = listed && deferred;
+            deferred = false;
+            system = system_of(&parts, &eager, listed, deferred);
+        } else if let Some(active) = triggered.pop() {
             given_up.push(format!("the skill {} ({})", active.skill.name(), active.reason));
-        } else if let Some((_, mut rest)) = history.split_first() {
-            while rest.first().is_some_and(|past| !past.begins_a_block()) {
-                rest = &rest[1..];
-            }
+        } else if let Some(active) = eager.pop() {
+            given_up.push(format!("the skill {} ({})", active.skill.name(), active.reason));
+            system = system_of(&parts, &eager, listed, deferred);
+        } else if !history.is_empty() {
+            let kept = history.iter().skip(1).position(Past::begins_a_block).map_or(history.len(), |place| place + 1);
+            let (gone, rest) = history.split_at(kept);
+            past -= gone.iter().map(|past| bytes(&past.messages)).sum::<usize>();
             history = rest;
         } else {
             return Err(TooLong { needed, budget: parts.budget });
@@ -188,6 +192,10 @@ fn system_of(parts: &PromptParts<'_>, eager: &[Active], listed: bool, deferred: 
 /// A skill's text as the model reads it.
 fn section(active: &Active) -> String {
     format!("<skill name=\"{}\">\n{}\n</skill>", active.skill.name(), active.skill.body())
+}
+
+fn section_bytes(active: &Active) -> usize {
+    FRAME + active.skill.name().len() + active.skill.body().len() + 2 * FRAME
 }
 
 fn user_text(user: &str, triggered: &[Active]) -> String {

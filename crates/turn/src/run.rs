@@ -365,9 +365,7 @@ impl Run {
     /// Writes down how it stopped, and tells it.
     pub(crate) async fn finish(mut self, stop: Stop) {
         if let Stop::Ended(outcome) = &stop {
-            // What people are still asked about comes to nothing that anybody reads.
-            let waits = std::mem::take(&mut self.at.waits);
-            self.take_back(&waits).await;
+            self.take_back().await;
             if matches!(outcome.status, TurnStatus::Cancelled | TurnStatus::Limit) {
                 self.engine.cancel_children(&self.lease.id).await;
             }

@@ -2,7 +2,6 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use toolcrib_definition::CtxField;
 use toolcrib_executor::Status;
 use toolcrib_store::NewTurn;
 
@@ -21,11 +20,19 @@ impl Run {
             Ok(tasks) => tasks,
             Err(refused) => return refused,
         };
-        let children = tasks.iter().enumerate().map(|(place, task)| self.child(format!("{}_{place}", call.id), task));
+        // All of them together make no more calls than are left to the turn.
+        let share = self.calls_left() / tasks.len();
+        if share == 0 {
+            let message = format!("not run: too few calls are left to this turn for {} subagent(s)", tasks.len());
+            return EndedCall::answered(Status::Skipped, json!({ "error": message }));
+        }
+        let children =
+            tasks.iter().enumerate().map(|(place, task)| self.child(format!("{}_{place}", call.id), task, share));
         let answers = join_all(children).await;
         // What they cost, and what they leave to show and to cite, is the turn's.
         for outcome in answers.iter().flatten() {
             self.at.usage += outcome.usage;
+            self.at.calls += outcome.tool_calls;
             self.at.attachments.extend(outcome.attachments.iter().cloned());
             for cited in &outcome.evidence {
                 if !self.at.evidence.contains(cited) {
@@ -43,7 +50,7 @@ impl Run {
         EndedCall::answered(Status::Ok, json!({ "answers": answers }))
     }
 
-    async fn child(&self, id: String, task: &Task) -> Option<TurnOutcome> {
+    async fn child(&self, id: String, task: &Task, calls: usize) -> Option<TurnOutcome> {
         // Never wider: what the parent may use, cut to what the task names.
         let named = |name: &str| task.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
         let allowed = self.snapshot.allowed(&self.agent);
@@ -52,14 +59,11 @@ impl Run {
         if self.agent.names_tool(SPAWN_SUBAGENTS) && named(SPAWN_SUBAGENTS) {
             tools.push(SPAWN_SUBAGENTS.to_owned());
         }
-        let ctx = match self.input.ctx.get(CtxField::ChatId) {
-            Some(_) => self.input.ctx.clone(),
-            None => self.input.ctx.clone().with(CtxField::ChatId, self.session.as_str()),
-        };
+        let ctx = self.call_ctx();
         let input = Input {
             text: task.task.clone(),
             ctx,
-            agent: self.agent.narrowed_to(tools),
+            agent: self.agent.narrowed_to(tools, calls),
             depth: self.input.depth + 1,
             before: Vec::new(),
         };

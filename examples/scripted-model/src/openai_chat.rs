@@ -28,6 +28,7 @@ pub(crate) fn events(body: &Value, step: &Step, place: usize) -> Vec<String> {
     let mut events = vec![chunk(json!({"role": "assistant", "content": "", "refusal": null}), None)];
     events.extend(step.pieces().map(|piece| chunk(json!({"content": piece}), None)));
     for (index, call) in step.calls.iter().enumerate() {
+        let index = step.calls_from + index;
         let id = format!("call_script_{place}_{index}");
         let text = call.text();
         let (first, second) = halves(&text);

@@ -35,6 +35,9 @@ pub struct Step {
     /// What is asked for.
     #[serde(default)]
     pub calls: Vec<Call>,
+    /// The number of the first call on a wire that numbers them (OpenAI Chat); some servers count from one.
+    #[serde(default)]
+    pub calls_from: usize,
     /// Whether the answer is cut at its longest.
     #[serde(default)]
     pub cut: bool,

@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row as _};
 
 use super::ledger::push_agents;
-use super::{Database, Driver, Row};
+use super::{Connection, Database, Driver, Row};
 use crate::changes::Change;
 use crate::error::StoreError;
 use crate::revision::Page;
 use crate::text::storable;
-use crate::turns::{Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnRow, TurnState, Turns};
+use crate::turns::{
+    Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
+};
 
 const COLUMNS: &str = "id, agent, session, parent, state, input, checkpoint, outcome, cancelled, owner, epoch, \
      created_at, updated_at";
@@ -44,57 +46,37 @@ const BEHIND: &str = "EXISTS (SELECT 1 FROM turns e WHERE e.agent = t.agent AND 
 
 #[async_trait]
 impl Turns for Database {
-    async fn begin_turn(&self, turn: &NewTurn, owner: Option<&str>, lease_ms: i64) -> Result<Begun, StoreError> {
+    async fn move_turns(&self, moves: &[TurnMove]) -> Result<Vec<TurnMoved>, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
-        let (session, input) = (storable(&turn.session), storable(&turn.input));
-        if let Some(owner) = owner {
-            // Two first turns of a session that meet: the index lets one of them run.
-            let sql = AssertSqlSafe(format!(
-                "INSERT INTO turns (id, agent, session, parent, state, seq, input, owner, epoch, lease_until, created_at, updated_at) \
-                 SELECT $1, $2, $3, $4, 'running', \
-                 (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
-                 $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
-                 (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked')) \
-                 AND NOT EXISTS (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state = 'queued') \
-                 ON CONFLICT DO NOTHING RETURNING {COLUMNS}"
-            ));
-            let began = sqlx::query(sql)
-                .bind(&turn.id)
-                .bind(&turn.agent)
-                .bind(&session)
-                .bind(&turn.parent)
-                .bind(&input)
-                .bind(owner)
-                .bind(now + lease_ms)
-                .bind(now)
-                .fetch_optional(&mut *tx)
-                .await?;
-            if let Some(row) = began {
-                let row = turn_of(&row)?;
-                tx.commit().await?;
-                return Ok(Begun::New(row));
-            }
+        let mut moved = Vec::with_capacity(moves.len());
+        let mut loud = false;
+        for one in moves {
+            moved.push(match one {
+                TurnMove::Begin { turn, owner, lease_ms } => {
+                    let begun = begin(&mut tx, turn, owner.as_deref(), *lease_ms, now).await?;
+                    // What a queued turn waits for may have ended in this moment.
+                    loud |= matches!(&begun, Begun::New(row) if row.state == TurnState::Queued);
+                    TurnMoved::Begun(Box::new(begun))
+                }
+                TurnMove::Checkpoint { lease, checkpoint } => {
+                    TurnMoved::Held(write_down(&mut tx, lease, checkpoint, now).await?)
+                }
+                TurnMove::Park { lease, checkpoint, calls } => {
+                    loud = true;
+                    TurnMoved::Held(park(&mut tx, lease, checkpoint, calls, now).await?)
+                }
+                TurnMove::End { lease, end: how } => {
+                    loud = true;
+                    TurnMoved::Held(end(&mut tx, lease, how, now).await?)
+                }
+            });
         }
-        let queued = sqlx::query(
-            "INSERT INTO turns (id, agent, session, parent, state, seq, input, epoch, created_at, updated_at) \
-             SELECT $1, $2, $3, $4, 'queued', \
-             (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
-             $5, 0, $6, $6 WHERE NOT EXISTS (SELECT 1 FROM turns e WHERE e.id = $1) ON CONFLICT (id) DO NOTHING",
-        )
-        .bind(&turn.id)
-        .bind(&turn.agent)
-        .bind(&session)
-        .bind(&turn.parent)
-        .bind(&input)
-        .bind(now)
-        .execute(&mut *tx)
-        .await?;
-        let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
-        let row = turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *tx).await?)?;
-        // What it waited for may have ended in this moment.
-        self.commit(tx, Change::Turn).await?;
-        Ok(if queued.rows_affected() == 1 { Begun::New(row) } else { Begun::Known(row) })
+        match loud {
+            true => self.commit(tx, Change::Turn).await?,
+            false => tx.commit().await?,
+        }
+        Ok(moved)
     }
 
     async fn take_turn(&self, id: &str, epoch: i64, owner: &str, lease_ms: i64) -> Result<Option<TurnRow>, StoreError> {
@@ -141,73 +123,6 @@ impl Turns for Database {
         Ok(cancelled)
     }
 
-    async fn checkpoint_turn(&self, lease: &TurnLease, checkpoint: &str) -> Result<bool, StoreError> {
-        let mut tx = self.write().await?;
-        let now = self.now(&mut tx).await?;
-        let sql = "UPDATE turns SET checkpoint = $1, updated_at = $2 \
-                   WHERE id = $3 AND owner = $4 AND epoch = $5 AND state = 'running'";
-        let done = sqlx::query(sql)
-            .bind(storable(checkpoint))
-            .bind(now)
-            .bind(&lease.id)
-            .bind(&lease.owner)
-            .bind(lease.epoch)
-            .execute(&mut *tx)
-            .await?;
-        tx.commit().await?;
-        Ok(done.rows_affected() == 1)
-    }
-
-    async fn park_turn(&self, lease: &TurnLease, checkpoint: &str, calls: &[String]) -> Result<bool, StoreError> {
-        let mut tx = self.write().await?;
-        let now = self.now(&mut tx).await?;
-        let sql = "UPDATE turns SET state = 'parked', checkpoint = $1, owner = NULL, lease_until = NULL, \
-                   updated_at = $2 WHERE id = $3 AND owner = $4 AND epoch = $5 AND state = 'running'";
-        let done = sqlx::query(sql)
-            .bind(storable(checkpoint))
-            .bind(now)
-            .bind(&lease.id)
-            .bind(&lease.owner)
-            .bind(lease.epoch)
-            .execute(&mut *tx)
-            .await?;
-        if done.rows_affected() == 0 {
-            return Ok(false);
-        }
-        for call in calls {
-            sqlx::query("INSERT INTO turn_waits (turn_id, ledger_id) VALUES ($1, $2) ON CONFLICT DO NOTHING")
-                .bind(&lease.id)
-                .bind(call)
-                .execute(&mut *tx)
-                .await?;
-        }
-        self.commit(tx, Change::Turn).await?;
-        Ok(true)
-    }
-
-    async fn end_turn(&self, lease: &TurnLease, end: &TurnEnd) -> Result<bool, StoreError> {
-        let mut tx = self.write().await?;
-        let now = self.now(&mut tx).await?;
-        // One turn of a session is at its end at a time, so the places are whole.
-        let sql = "UPDATE turns SET state = $1, outcome = $2, messages = $3, \
-                   place = (SELECT COALESCE(MAX(e.place), 0) + 1 FROM turns e \
-                            WHERE e.agent = turns.agent AND e.session = turns.session), \
-                   owner = NULL, lease_until = NULL, updated_at = $4 \
-                   WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running'";
-        let done = sqlx::query(sql)
-            .bind(end.state.as_str())
-            .bind(storable(&end.outcome))
-            .bind(end.messages.as_deref().map(storable))
-            .bind(now)
-            .bind(&lease.id)
-            .bind(&lease.owner)
-            .bind(lease.epoch)
-            .execute(&mut *tx)
-            .await?;
-        self.commit(tx, Change::Turn).await?;
-        Ok(done.rows_affected() == 1)
-    }
-
     async fn cancel_children(&self, parent: &str) -> Result<Vec<String>, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
@@ -252,6 +167,19 @@ impl Turns for Database {
         ));
         let rows = sqlx::query(sql).bind(now).bind(most).fetch_all(self.readers()).await?;
         rows.iter().map(turn_of).collect()
+    }
+
+    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<String>, StoreError> {
+        let mut query = QueryBuilder::<Driver>::new("SELECT id FROM ledger WHERE state = 'awaiting' AND session = ");
+        query.push_bind(storable(session)).push(" AND call_id IN (");
+        let mut list = query.separated(", ");
+        // SQL wants at least one value.
+        list.push("''");
+        for id in call_ids {
+            list.push_bind(id.clone());
+        }
+        query.push(")");
+        Ok(query.build_query_scalar().fetch_all(self.readers()).await?)
     }
 
     async fn approvals_of_turn(&self, id: &str) -> Result<Vec<String>, StoreError> {
@@ -317,4 +245,122 @@ impl Turns for Database {
         tx.commit().await?;
         Ok(done.rows_affected())
     }
+}
+
+async fn begin(
+    tx: &mut Connection,
+    turn: &NewTurn,
+    owner: Option<&str>,
+    lease_ms: i64,
+    now: i64,
+) -> Result<Begun, StoreError> {
+    let (session, input) = (storable(&turn.session), storable(&turn.input));
+    if let Some(owner) = owner {
+        // Two first turns of a session that meet: the index lets one of them run.
+        let sql = AssertSqlSafe(format!(
+            "INSERT INTO turns (id, agent, session, parent, state, seq, input, owner, epoch, lease_until, created_at, updated_at) \
+             SELECT $1, $2, $3, $4, 'running', \
+             (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
+             $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
+             (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked')) \
+             AND NOT EXISTS (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state = 'queued') \
+             ON CONFLICT DO NOTHING RETURNING {COLUMNS}"
+        ));
+        let began = sqlx::query(sql)
+            .bind(&turn.id)
+            .bind(&turn.agent)
+            .bind(&session)
+            .bind(&turn.parent)
+            .bind(&input)
+            .bind(owner)
+            .bind(now + lease_ms)
+            .bind(now)
+            .fetch_optional(&mut *tx)
+            .await?;
+        if let Some(row) = began {
+            let row = turn_of(&row)?;
+            return Ok(Begun::New(row));
+        }
+    }
+    let queued = sqlx::query(
+        "INSERT INTO turns (id, agent, session, parent, state, seq, input, epoch, created_at, updated_at) \
+         SELECT $1, $2, $3, $4, 'queued', \
+         (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
+         $5, 0, $6, $6 WHERE NOT EXISTS (SELECT 1 FROM turns e WHERE e.id = $1) ON CONFLICT (id) DO NOTHING",
+    )
+    .bind(&turn.id)
+    .bind(&turn.agent)
+    .bind(&session)
+    .bind(&turn.parent)
+    .bind(&input)
+    .bind(now)
+    .execute(&mut *tx)
+    .await?;
+    let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
+    let row = turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *tx).await?)?;
+    Ok(if queued.rows_affected() == 1 { Begun::New(row) } else { Begun::Known(row) })
+}
+
+async fn write_down(tx: &mut Connection, lease: &TurnLease, checkpoint: &str, now: i64) -> Result<bool, StoreError> {
+    let sql = "UPDATE turns SET checkpoint = $1, updated_at = $2 \
+               WHERE id = $3 AND owner = $4 AND epoch = $5 AND state = 'running'";
+    let done = sqlx::query(sql)
+        .bind(storable(checkpoint))
+        .bind(now)
+        .bind(&lease.id)
+        .bind(&lease.owner)
+        .bind(lease.epoch)
+        .execute(&mut *tx)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+async fn park(
+    tx: &mut Connection,
+    lease: &TurnLease,
+    checkpoint: &str,
+    calls: &[String],
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE turns SET state = 'parked', checkpoint = $1, owner = NULL, lease_until = NULL, \
+               updated_at = $2 WHERE id = $3 AND owner = $4 AND epoch = $5 AND state = 'running'";
+    let done = sqlx::query(sql)
+        .bind(storable(checkpoint))
+        .bind(now)
+        .bind(&lease.id)
+        .bind(&lease.owner)
+        .bind(lease.epoch)
+        .execute(&mut *tx)
+        .await?;
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    for call in calls {
+        sqlx::query("INSERT INTO turn_waits (turn_id, ledger_id) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+            .bind(&lease.id)
+            .bind(call)
+            .execute(&mut *tx)
+            .await?;
+    }
+    Ok(true)
+}
+
+async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) -> Result<bool, StoreError> {
+    // One turn of a session is at its end at a time, so the places are whole.
+    let sql = "UPDATE turns SET state = $1, outcome = $2, messages = $3, \
+               place = (SELECT COALESCE(MAX(e.place), 0) + 1 FROM turns e \
+                        WHERE e.agent = turns.agent AND e.session = turns.session), \
+               owner = NULL, lease_until = NULL, updated_at = $4 \
+               WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running'";
+    let done = sqlx::query(sql)
+        .bind(end.state.as_str())
+        .bind(storable(&end.outcome))
+        .bind(end.messages.as_deref().map(storable))
+        .bind(now)
+        .bind(&lease.id)
+        .bind(&lease.owner)
+        .bind(lease.epoch)
+        .execute(&mut *tx)
+        .await?;
+    Ok(done.rows_affected() == 1)
 }

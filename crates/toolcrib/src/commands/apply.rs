@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::{print_warnings, segment};
+use crate::config::Config;
 use crate::connection::Connection;
 use crate::output::{Output, cell};
 use crate::pack_folder::{PackFolder, read_packs};
+use crate::secrets::manifest_environment;
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
@@ -22,8 +24,14 @@ pub(crate) struct ApplyArgs {
 }
 
 impl ApplyArgs {
-    pub(crate) async fn run(self, api: &Connection, output: Output) -> anyhow::Result<()> {
-        let packs = read_packs(&self.folder)?;
+    /// Whether anything is written.
+    pub(crate) fn writes(&self) -> bool {
+        !self.dry_run
+    }
+
+    pub(crate) async fn run(self, config: &Config, api: &Connection, output: Output) -> anyhow::Result<()> {
+        let environment = manifest_environment(config.manifest.env.0.clone());
+        let packs = read_packs(&self.folder, &environment)?;
         let mut answers = Vec::with_capacity(packs.len());
         // All are checked before the first is written.
         for pack in &packs {
@@ -71,9 +79,15 @@ fn show(pack: &PackFolder, answer: &Value) {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            println!("    {sign} {}", change.value().trim_end());
+            println!("    {sign} {}", shown(change.value().trim_end()));
         }
     }
+}
+
+/// A line without what could move the cursor and hide another.
+fn shown(line: &str) -> String {
+    let plain = |c: char| if c.is_control() && c != '\t' { c.escape_default().to_string() } else { c.to_string() };
+    line.chars().map(plain).collect()
 }
 
 /// A stored text as lines: JSON one key a line, anything else as it is.

@@ -41,6 +41,7 @@ impl Config {
             ("ledger.quarantine", self.ledger.quarantine, 31_536_000),
             ("ledger.days", self.ledger.days, 36_500),
             ("turns.days", self.turns.days, 36_500),
+            ("turns.max_running", self.turns.max_running as u64, 100_000),
             ("approvals.link_life", self.approvals.link_life, 31_536_000),
             ("approvals.expire_after", self.approvals.expire_after, 315_360_000),
             ("traces.count", self.traces.count, 1_000_000_000),
@@ -203,6 +204,7 @@ impl Config {
     pub fn turn_settings(&self) -> TurnSettings {
         TurnSettings {
             lease: Duration::from_millis(self.turns.lease),
+            max_running: self.turns.max_running,
             retention: Duration::from_secs(self.turns.days.saturating_mul(24 * 3600)),
             ..TurnSettings::default()
         }
