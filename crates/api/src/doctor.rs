@@ -2,6 +2,8 @@
 
 mod drift;
 
+use std::collections::HashSet;
+
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -121,8 +123,14 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
     for (code, subject, message) in drift::all(&snapshot, &skills.catalog(), providers, MAX_TOOLS) {
         find("warning", code, &subject, message);
     }
+    let asked: HashSet<&str> = snapshot
+        .agents()
+        .flat_map(|(_, agent)| agent.model().into_iter().chain(agent.fallback_models()))
+        .map(|model| model.provider.as_str())
+        .collect();
     for (provider, secret) in providers.keys() {
-        if state.secrets().secret(secret).is_none() {
+        // A provider that no agent asks may have no key.
+        if asked.contains(provider) && state.secrets().secret(secret).is_none() {
             find("warning", "provider.secret", provider, missing_secret(secret));
         }
     }

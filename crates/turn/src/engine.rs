@@ -319,6 +319,7 @@ impl Engine {
             at,
             log,
             cancel,
+            saving: None,
             since,
             deadline: since + left,
         };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{Approval, EffectMode};
@@ -44,6 +45,8 @@ pub(crate) struct Run {
     pub(crate) at: Checkpoint,
     pub(crate) log: Arc<EventLog>,
     pub(crate) cancel: CancellationToken,
+    /// A checkpoint that is being written.
+    pub(crate) saving: Option<JoinHandle<Result<bool, StoreError>>>,
     /// When it was taken up.
     pub(crate) since: Instant,
     pub(crate) deadline: Instant,
@@ -91,7 +94,7 @@ impl Run {
             self.check_end()?;
         }
         self.run_pending().await?;
-        self.save().await
+        self.save_meanwhile().await
     }
 
     /// Whether the calls that are asked for may change something, ask a person, or begin turns of their own.
@@ -129,10 +132,28 @@ impl Run {
         )
     }
 
-    /// Writes down where it stands.
+    /// Writes down where it stands, and waits for it: what comes next may leave something behind.
     async fn save(&mut self) -> Result<(), Stop> {
-        let text = self.checkpoint_text();
-        if self.engine.store().checkpoint_turn(&self.lease, &text).await? { Ok(()) } else { Err(Stop::Left) }
+        self.save_meanwhile().await?;
+        self.saved().await
+    }
+
+    /// Writes down where it stands while the model is asked. If it is lost, the calls are made again under the keys that
+    /// were written down before them: what was done is not done again.
+    async fn save_meanwhile(&mut self) -> Result<(), Stop> {
+        self.saved().await?;
+        let (text, lease, store) = (self.checkpoint_text(), self.lease.clone(), self.engine.store().clone());
+        let saving = self.engine.inner().running.spawn(async move { store.checkpoint_turn(&lease, &text).await });
+        self.saving = Some(saving);
+        Ok(())
+    }
+
+    /// Waits until what is being written down is.
+    async fn saved(&mut self) -> Result<(), Stop> {
+        let Some(saving) = self.saving.take() else { return Ok(()) };
+        // A task that failed has written nothing that could be relied on.
+        let held = saving.await.unwrap_or(Ok(false))?;
+        if held { Ok(()) } else { Err(Stop::Left) }
     }
 
     fn checkpoint_text(&self) -> String {
@@ -364,6 +385,10 @@ impl Run {
 
     /// Writes down how it stopped, and tells it.
     pub(crate) async fn finish(mut self, stop: Stop) {
+        let stop = match self.saved().await {
+            Ok(()) => stop,
+            Err(left) => left,
+        };
         if let Stop::Ended(outcome) = &stop {
             self.take_back().await;
             if matches!(outcome.status, TurnStatus::Cancelled | TurnStatus::Limit) {

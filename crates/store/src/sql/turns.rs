@@ -67,8 +67,10 @@ impl Turns for Database {
                     TurnMoved::Held(park(&mut tx, lease, checkpoint, calls, now).await?)
                 }
                 TurnMove::End { lease, end: how } => {
-                    loud = true;
-                    TurnMoved::Held(end(&mut tx, lease, how, now).await?)
+                    let ended = end(&mut tx, lease, how, now).await?;
+                    // Nobody is told who has nothing to do.
+                    loud |= ended && is_awaited(&mut tx, &lease.id).await?;
+                    TurnMoved::Held(ended)
                 }
             });
         }
@@ -363,4 +365,12 @@ async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) ->
         .execute(&mut *tx)
         .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Whether a turn of the same session is queued behind this one.
+async fn is_awaited(tx: &mut Connection, id: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM turns t WHERE t.id = $1 AND EXISTS \
+               (SELECT 1 FROM turns q WHERE q.agent = t.agent AND q.session = t.session AND q.state = 'queued')";
+    let count: i64 = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *tx).await?;
+    Ok(count > 0)
 }
