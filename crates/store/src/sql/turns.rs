@@ -1,10 +1,10 @@
 //! The statements of [`Turns`].
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, QueryBuilder, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, QueryBuilder, Row as _};
 
 use super::ledger::push_agents;
-use super::{Connection, Database, Driver, Row};
+use super::{BEGIN, Connection, Database, Driver, Row};
 use crate::changes::Change;
 use crate::error::StoreError;
 use crate::revision::Page;
@@ -47,7 +47,9 @@ const BEHIND: &str = "EXISTS (SELECT 1 FROM turns e WHERE e.agent = t.agent AND 
 #[async_trait]
 impl Turns for Database {
     async fn move_turns(&self, moves: &[TurnMove]) -> Result<Vec<TurnMoved>, StoreError> {
-        let mut tx = self.write().await?;
+        // A connection that is kept for this: a pool would ask it twice whether it lives.
+        let (mut connection, _turn) = self.lend_for_steps().await?;
+        let mut tx = connection.begin_with(BEGIN).await?;
         let now = self.now(&mut tx).await?;
         let mut moved = Vec::with_capacity(moves.len());
         let mut loud = false;
@@ -74,9 +76,13 @@ impl Turns for Database {
                 }
             });
         }
-        match loud {
-            true => self.commit(tx, Change::Turn).await?,
-            false => tx.commit().await?,
+        if loud {
+            self.notify(&mut tx, Change::Turn).await?;
+        }
+        tx.commit().await?;
+        self.steps.keep(connection).await;
+        if loud {
+            self.changes.tell(Change::Turn);
         }
         Ok(moved)
     }

@@ -1,7 +1,5 @@
 //! What a scenario can't say.
 
-use std::time::Duration;
-
 use scripted_model::{Script, Step, Turn};
 use serde_json::{Value, json};
 use toolcrib_registry::Agent;
@@ -104,7 +102,7 @@ async fn a_turn_in_flight_keeps_the_agent_it_began_with() {
     with.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
     let began = registry.snapshot().agent("clerk").unwrap().clone();
     let mut turn = app.engine.begin("clerk", &began, says("go", "s")).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    while !matches!(&*turn.next().await.unwrap().unwrap(), TurnEvent::Started { .. }) {}
     // The tool leaves the pack, and so the agent.
     pack(json!([])).apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
     let now = registry.snapshot().agent("clerk").unwrap().clone();
