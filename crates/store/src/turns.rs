@@ -69,6 +69,8 @@ pub struct TurnRow {
     pub parent: Option<String>,
     /// Where it stands.
     pub state: TurnState,
+    /// Its place among all turns of its session, from 1, in the order in which they came.
+    pub seq: i64,
     /// The message with what the turn runs under, as JSON text.
     pub input: String,
     /// Where it stands, as JSON text; none before the first checkpoint.

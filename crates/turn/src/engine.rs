@@ -329,6 +329,9 @@ impl Engine {
 
     /// What earlier turns of the session left to read. One that can't be read hides no other.
     async fn history(&self, row: &TurnRow) -> Result<Vec<Past>, StoreError> {
+        if row.seq == 1 {
+            return Ok(Vec::new());
+        }
         let told = self.store().session_messages(&row.agent, &row.session, HISTORY).await?;
         let cut = told.first().is_some_and(|first| first.place > 1);
         let read = told.iter().filter_map(|told| {

@@ -13,7 +13,7 @@ use crate::turns::{
     Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
 };
 
-const COLUMNS: &str = "id, agent, session, parent, state, input, checkpoint, outcome, cancelled, owner, epoch, \
+const COLUMNS: &str = "id, agent, session, parent, state, seq, input, checkpoint, outcome, cancelled, owner, epoch, \
      created_at, updated_at";
 
 fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
@@ -21,6 +21,7 @@ fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
     let cancelled: i64 = row.try_get("cancelled")?;
     Ok(TurnRow {
         state: TurnState::named(&state).ok_or_else(|| no_state(&id, &state))?,
+        seq: row.try_get("seq")?,
         agent: row.try_get("agent")?,
         session: row.try_get("session")?,
         parent: row.try_get("parent")?,
