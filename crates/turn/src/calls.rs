@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{Ctx, CtxField};
@@ -12,7 +12,7 @@ use toolcrib_executor::{Batch, BatchObserver, CallRequest, Outcome, Status};
 
 use crate::checkpoint::{Cited, EndedCall, PendingCall, fingerprint};
 use crate::event::{EventLog, TurnEvent};
-use crate::message::{Message, ModelCall};
+use crate::message::{CallResult, Message, ModelCall};
 use crate::outcome::TurnStatus;
 use crate::run::{Run, Stop};
 use crate::system_tools::{self, LOAD_SKILL, SPAWN_SUBAGENTS, TOOL_SEARCH, is_system_tool};
@@ -34,7 +34,6 @@ impl Run {
             return Err(self.end(TurnStatus::Limit, text, "turn.max_tool_calls", &message));
         }
         let waits = self.run_batch(tools).await?;
-        self.at.waits = waits.iter().map(|wait| wait.ledger_id.clone()).collect();
         // A halt ends the turn, whatever else is waited for.
         if let Some(say) = self.halt() {
             let text = self.last_text().filter(|lead_in| !lead_in.trim().is_empty()).or(say);
@@ -48,7 +47,8 @@ impl Run {
                 return self.check_end();
             }
             let approvals = waits.iter().filter_map(|wait| wait.approval.clone()).collect();
-            return Err(Stop::Parked { approvals });
+            let ledger_ids = waits.into_iter().map(|wait| wait.ledger_id).collect();
+            return Err(Stop::Parked { ledger_ids, approvals });
         }
         self.answer_calls();
         Ok(())
@@ -199,6 +199,22 @@ impl Run {
         Ok(waits)
     }
 
+    /// Appends what the calls came to, for the model to read.
+    pub(crate) fn answer_calls(&mut self) {
+        // A token is about four bytes: a single result never takes more than a quarter of the budget.
+        let longest = self.agent.limits().context_budget.max(64);
+        let result = |pending: PendingCall| CallResult {
+            id: pending.call.id,
+            tool: pending.call.tool,
+            text: match pending.ended {
+                Some(ended) => shortened(text_of(ended.result), longest),
+                None => "{\"error\":\"not known: the turn ended before this call did\"}".to_owned(),
+            },
+        };
+        let results = std::mem::take(&mut self.at.pending).into_iter().map(result).collect();
+        self.at.messages.push(Message::Tool { results });
+    }
+
     /// Whether a tool is deferred, and was not found yet.
     fn is_hidden(&self, tool: &str) -> bool {
         let deferred = |tool| self.agent.allows(tool) && !self.agent.offers(tool);
@@ -267,6 +283,25 @@ impl Run {
 struct Wait {
     ledger_id: String,
     approval: Option<String>,
+}
+
+/// What the model reads: a text as it is, anything else as JSON.
+fn text_of(result: Value) -> String {
+    match result {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// A text that fits, cut where a character ends.
+fn shortened(mut text: String, longest: usize) -> String {
+    if text.len() <= longest {
+        return text;
+    }
+    let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    let rest = text.len() - end;
+    text.truncate(end);
+    text + &format!("… [cut: {rest} bytes more]")
 }
 
 /// Cancels after a time, unless it is dropped before.

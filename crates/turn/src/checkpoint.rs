@@ -20,9 +20,6 @@ pub(crate) struct Checkpoint {
     pub(crate) messages: Vec<Message>,
     /// The calls of the last answer, until all have ended.
     pub(crate) pending: Vec<PendingCall>,
-    /// The calls of the ledger that it waits for.
-    #[serde(default)]
-    pub(crate) waits: Vec<String>,
     /// Deferred tools that were found, in the order of their finding.
     pub(crate) enabled: Vec<String>,
     /// The skills whose texts are in the prompt, each with why.

@@ -14,11 +14,12 @@ use toolcrib_definition::CtxField;
 use toolcrib_executor::{EventKind, Executor};
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_skills::SkillBook;
-use toolcrib_store::{Begun, NewTurn, Store, StoreError, TurnEnd, TurnLease, TurnRow, TurnState, time_ordered_id};
+use toolcrib_store::{Begun, NewTurn, Store, StoreError, TurnLease, TurnRow, TurnState, time_ordered_id};
 use tracing::Instrument;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{EventLog, TurnEvent};
+use crate::finish::Turn;
 use crate::handle::TurnHandle;
 use crate::input::{Input, NewMessage};
 use crate::message::Message;
@@ -258,12 +259,14 @@ impl Engine {
         let span = tracing::debug_span!("turn.run", turn = %row.id, agent = %row.agent);
         let held = Held::of(self, &row.id);
         let lease = TurnLease { id: row.id.clone(), owner: self.0.owner.clone(), epoch: row.epoch };
+        let (agent, session) = (row.agent.clone(), row.session.clone());
         let work = async move {
             let _held = held;
             let working = AssertUnwindSafe(engine.work(row, Arc::clone(&log), cancel)).catch_unwind();
             if working.await.is_err() {
                 tracing::error!(turn = %lease.id, "a turn failed inside");
-                engine.give_up(&lease, &log, "turn.internal", "Toolcrib itself failed; the log says why").await;
+                let turn = Turn { lease: &lease, agent: &agent, session: &session, log: &log };
+                engine.give_up(turn, "turn.internal", "Toolcrib itself failed; the log says why").await;
             }
         };
         self.0.running.spawn(work.instrument(span));
@@ -282,7 +285,8 @@ impl Engine {
         );
         let checkpoint = row.checkpoint.as_deref().map(serde_json::from_str::<Checkpoint>).transpose();
         let (Some(input), Ok(at)) = (Input::from_json(&row.input), checkpoint) else {
-            return self.give_up(&lease, &log, "turn.unreadable", "the stored turn can't be read").await;
+            let turn = Turn { lease: &lease, agent: &row.agent, session: &row.session, log: &log };
+            return self.give_up(turn, "turn.unreadable", "the stored turn can't be read").await;
         };
         let history = match self.history(&row).await {
             Ok(mut history) => {
@@ -345,14 +349,11 @@ impl Engine {
     }
 
     /// Ends a turn that can't be gone on with.
-    async fn give_up(&self, lease: &TurnLease, log: &EventLog, code: &str, error: &str) {
-        let outcome = failed(TurnStatus::Failed, code, error);
-        let text = serde_json::to_string(&outcome).unwrap_or_default();
-        let end = TurnEnd { state: TurnState::Failed, outcome: text, messages: None };
-        if let Err(error) = self.store().end_turn(lease, &end).await {
-            tracing::error!(error = %error, "turn.end.write failed");
+    async fn give_up(&self, turn: Turn<'_>, code: &str, error: &str) {
+        let id = turn.lease.id.clone();
+        if let Err(error) = self.end_turn(turn, failed(TurnStatus::Failed, code, error), None).await {
+            tracing::error!(error = %error, turn = %id, "turn.end.write failed");
         }
-        log.push(TurnEvent::Ended { outcome: Box::new(outcome) });
     }
 }
 

@@ -377,14 +377,3 @@ impl Resolve for GuardedNames {
         })
     }
 }
-
-/// A provider behind what the configuration says of it.
-pub(crate) fn provider(
-    name: &str,
-    settings: &ProviderSettings,
-    guard: Guard,
-    roots: &TrustRoots,
-    secrets: SecretLookup,
-) -> Result<Arc<dyn ModelProvider>, ModelError> {
-    Ok(Arc::new(GenaiProvider::new(name, settings.clone(), guard, roots, secrets)?))
-}

@@ -12,7 +12,7 @@ use toolcrib_egress::{Dial, Guard, HostPattern, Policy, Resolve, TargetHost, Tru
 use toolcrib_executor::{BreakerReport, Breakers};
 use toolcrib_registry::ModelChoice;
 
-use crate::genai_provider;
+use crate::genai_provider::GenaiProvider;
 use crate::message::{Message, ModelCall};
 use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, Usage};
 use crate::provider_settings::{ProviderSettings, SecretLookup};
@@ -83,7 +83,7 @@ impl Providers {
             Ok(TargetHost::Address(_)) | Err(_) => open,
         };
         let guard = Guard::new(Arc::new(policy), resolver, dialler, settings.connect_timeout);
-        let provider = genai_provider::provider(name, settings, guard, roots, secrets)?;
+        let provider = Arc::new(GenaiProvider::new(name, settings.clone(), guard, roots, secrets)?);
         self.known
             .insert(name.to_owned(), Known { provider, retries: settings.retries, key: settings.api_key.clone() });
         Ok(())

@@ -4,28 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{Approval, EffectMode};
-use toolcrib_executor::EventKind;
 use toolcrib_registry::{Agent, ModelChoice, Snapshot};
-use toolcrib_skills::{Active, SkillCatalog};
-use toolcrib_store::{StoreError, TurnEnd, TurnLease, TurnState};
+use toolcrib_skills::SkillCatalog;
+use toolcrib_store::{StoreError, TurnLease};
 
-use crate::checkpoint::{ActiveSkill, Checkpoint, PendingCall};
+use crate::checkpoint::{Checkpoint, PendingCall};
 use crate::engine::Engine;
 use crate::event::{EventLog, TurnEvent};
 use crate::input::Input;
-use crate::message::{CallResult, Message, ModelCall};
-use crate::model::{ModelError, ModelRequest, ToolOffer};
+use crate::message::{Message, ModelCall};
+use crate::model::ModelError;
 use crate::outcome::{TurnOutcome, TurnStatus};
-use crate::prompt::{self, Now, Past, PromptParts};
+use crate::prompt::Past;
 use crate::providers::{Answer, Listener};
-use crate::system_tools::{
-    LOAD_SKILL, SPAWN_SUBAGENTS, TOOL_SEARCH, load_skill_offer, spawn_subagents_offer, tool_search_offer,
-};
+use crate::system_tools::SPAWN_SUBAGENTS;
 
 /// Steps that a turn may take beyond twice its calls.
 const MORE_STEPS: usize = 10;
@@ -47,7 +43,7 @@ pub(crate) struct Run {
     pub(crate) cancel: CancellationToken,
     /// A checkpoint that is being written.
     pub(crate) saving: Option<JoinHandle<Result<bool, StoreError>>>,
-    /// When it was taken up.
+    /// Since when its time is not in the checkpoint yet.
     pub(crate) since: Instant,
     pub(crate) deadline: Instant,
 }
@@ -56,8 +52,8 @@ pub(crate) struct Run {
 pub(crate) enum Stop {
     /// It ended.
     Ended(Box<TurnOutcome>),
-    /// It waits for people, who are asked this.
-    Parked { approvals: Vec<String> },
+    /// It waits for people: these calls of the ledger, about which they are asked this.
+    Parked { ledger_ids: Vec<String>, approvals: Vec<String> },
     /// Another process works on it, or the database can't be written: whoever takes it up goes on from the last
     /// checkpoint.
     Left,
@@ -149,20 +145,22 @@ impl Run {
     }
 
     /// Waits until what is being written down is.
-    async fn saved(&mut self) -> Result<(), Stop> {
+    pub(crate) async fn saved(&mut self) -> Result<(), Stop> {
         let Some(saving) = self.saving.take() else { return Ok(()) };
         // A task that failed has written nothing that could be relied on.
         let held = saving.await.unwrap_or(Ok(false))?;
         if held { Ok(()) } else { Err(Stop::Left) }
     }
 
-    fn checkpoint_text(&self) -> String {
-        let at = Checkpoint { ran_ms: self.ran_ms(), ..self.at.clone() };
-        serde_json::to_string(&at).unwrap_or_default()
+    pub(crate) fn checkpoint_text(&mut self) -> String {
+        let ran_ms = self.ran_ms();
+        self.since += Duration::from_millis(ran_ms - self.at.ran_ms);
+        self.at.ran_ms = ran_ms;
+        serde_json::to_string(&self.at).unwrap_or_default()
     }
 
     /// How long it has run, in ms, without its waits for people.
-    fn ran_ms(&self) -> u64 {
+    pub(crate) fn ran_ms(&self) -> u64 {
         self.at.ran_ms + u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -184,132 +182,6 @@ impl Run {
             () = tokio::time::sleep_until(self.deadline) => return Err(self.timed_out()),
         };
         asked.map_err(|error: ModelError| self.end(TurnStatus::Failed, None, error.code(), &error.to_string()))
-    }
-
-    /// The request for the next answer. The first one decides which skills are in the prompt.
-    fn request(&mut self) -> Result<ModelRequest, Stop> {
-        let (agent, snapshot, catalog) =
-            (Arc::clone(&self.agent), Arc::clone(&self.snapshot), Arc::clone(&self.skills));
-        let skills = catalog.of(&self.agent_id, &agent);
-        let allowed = snapshot.allowed(&agent);
-        let mut deferred: Vec<(&str, &str)> = allowed
-            .iter()
-            .filter(|tool| !agent.offers(tool))
-            .filter_map(|tool| Some((tool.name(), tool.view()?.description)))
-            .collect();
-        let mut listed = skills.list();
-        let search = !deferred.is_empty() && !agent.denies(TOOL_SEARCH);
-        let load = !listed.is_empty() && !agent.denies(LOAD_SKILL);
-        // A list of what can't be had is none.
-        deferred.retain(|_| search);
-        listed.retain(|_| load);
-        let tools = self.offers(&snapshot, search, load);
-        let eager = skills.eager();
-        let mut dropped = 0;
-        let prompt = loop {
-            let now = match self.at.messages.is_empty() {
-                true => {
-                    let present = eager
-                        .iter()
-                        .map(|active| active.skill.name().to_owned())
-                        .chain(self.history.iter().flat_map(|past| past.skills.iter().cloned()));
-                    let triggered = skills.activate(&self.input.text, &present.collect());
-                    Now::Begins { user: &self.input.text, triggered }
-                }
-                false => Now::Goes { messages: &self.at.messages },
-            };
-            let prompt = prompt::build(PromptParts {
-                identity: agent.instructions().unwrap_or_default(),
-                eager: eager.clone(),
-                listed: listed.clone(),
-                deferred: deferred.clone(),
-                history: &self.history,
-                now,
-                tools: &tools,
-                budget: agent.limits().context_budget,
-            });
-            let prompt = prompt
-                .map_err(|error| self.end(TurnStatus::Failed, None, "turn.context_budget", &error.to_string()))?;
-            if prompt.dropped == 0 {
-                break prompt;
-            }
-            // The skills of turns that were given up are not in the prompt any more, and may come again; and what else
-            // was given up may find room.
-            dropped += prompt.dropped;
-            self.history.drain(..prompt.dropped);
-        };
-        let mut given_up = prompt.given_up.clone();
-        if dropped > 0 {
-            given_up.push(format!("the oldest {dropped} turn(s)"));
-        }
-        if !given_up.is_empty() {
-            self.log.push(TurnEvent::ContextCut { given_up });
-        }
-        // An eager text that was given up meanwhile is not there any more either.
-        let is_there = |name: &str| prompt.active.iter().any(|active| active.skill.name() == name);
-        let was_eager = |name: &str| eager.iter().any(|active| active.skill.name() == name);
-        self.at.skills.retain(|skill| !was_eager(&skill.name) || is_there(&skill.name));
-        if let Some(user) = prompt.user {
-            self.at.messages.push(user);
-            self.activated(&prompt.active);
-        }
-        Ok(ModelRequest {
-            model: String::new(),
-            system: prompt.system,
-            messages: prompt.messages,
-            tools,
-            temperature: agent.temperature(),
-            max_output_tokens: agent.max_output_tokens(),
-        })
-    }
-
-    /// Skills came into the prompt.
-    pub(crate) fn activated(&mut self, active: &[Active]) {
-        if active.is_empty() {
-            return;
-        }
-        let skills: Vec<ActiveSkill> = active
-            .iter()
-            .map(|active| ActiveSkill { name: active.skill.name().to_owned(), reason: active.reason.to_string() })
-            .collect();
-        self.at.skills.extend(skills.iter().cloned());
-        let (turn, session) = (&self.lease.id, &self.session);
-        self.engine.publish(
-            EventKind::SkillsActivated,
-            &self.agent_id,
-            || json!({ "turn": turn, "session": session, "skills": skills }),
-        );
-        self.log.push(TurnEvent::SkillsActivated { skills });
-    }
-
-    /// What the model may ask for: always in the same order, what was found later at the end.
-    fn offers(&self, snapshot: &Snapshot, search: bool, load: bool) -> Vec<ToolOffer> {
-        let mut offers = Vec::new();
-        if search {
-            offers.push(tool_search_offer());
-        }
-        if load {
-            offers.push(load_skill_offer());
-        }
-        if self.may_spawn() {
-            offers.push(spawn_subagents_offer());
-        }
-        let found = self.at.enabled.iter().filter_map(|name| snapshot.tool(name));
-        let shown = snapshot.allowed(&self.agent).into_iter().filter(|tool| self.agent.offers(tool));
-        offers.extend(shown.chain(found).filter_map(|tool| {
-            let view = tool.view()?;
-            Some(ToolOffer {
-                name: view.name.to_string(),
-                description: view.description.to_owned(),
-                parameters: view.parameters.schema().clone().into(),
-            })
-        }));
-        offers
-    }
-
-    /// Whether it may spawn subagents: only an agent that names the tool, and not too deep.
-    pub(crate) fn may_spawn(&self) -> bool {
-        self.agent.names_tool(SPAWN_SUBAGENTS) && self.input.depth < self.agent.limits().subagent_depth
     }
 
     /// Takes the model's answer in.
@@ -344,169 +216,10 @@ impl Run {
         Ok(())
     }
 
-    /// Appends what the calls came to, for the model to read.
-    pub(crate) fn answer_calls(&mut self) {
-        // A single result never takes more than a quarter of what there is.
-        let longest = self.agent.limits().context_budget.max(64);
-        let result = |pending: PendingCall| CallResult {
-            id: pending.call.id,
-            tool: pending.call.tool,
-            text: match pending.ended {
-                Some(ended) => shortened(text_of(ended.result), longest),
-                None => "{\"error\":\"not known: the turn ended before this call did\"}".to_owned(),
-            },
-        };
-        let results = std::mem::take(&mut self.at.pending).into_iter().map(result).collect();
-        self.at.messages.push(Message::Tool { results });
-    }
-
-    /// An end that is no answer.
-    pub(crate) fn end(&self, status: TurnStatus, text: Option<String>, code: &str, error: &str) -> Stop {
-        let outcome = self.outcome(status, text);
-        Stop::Ended(Box::new(TurnOutcome { code: Some(code.to_owned()), error: Some(error.to_owned()), ..outcome }))
-    }
-
-    pub(crate) fn outcome(&self, status: TurnStatus, text: Option<String>) -> TurnOutcome {
-        TurnOutcome {
-            status,
-            text: text.filter(|text| !text.trim().is_empty()),
-            code: None,
-            error: None,
-            attachments: self.at.attachments.clone(),
-            evidence: self.at.evidence.clone(),
-            skills: self.at.skills.clone(),
-            model: self.at.model.clone(),
-            usage: self.at.usage,
-            steps: self.at.step,
-            tool_calls: self.at.calls,
-            duration_ms: self.ran_ms(),
-        }
-    }
-
-    /// Writes down how it stopped, and tells it.
-    pub(crate) async fn finish(mut self, stop: Stop) {
-        let stop = match self.saved().await {
-            Ok(()) => stop,
-            Err(left) => left,
-        };
-        if let Stop::Ended(outcome) = &stop {
-            self.take_back().await;
-            if matches!(outcome.status, TurnStatus::Cancelled | TurnStatus::Limit) {
-                self.engine.cancel_children(&self.lease.id).await;
-            }
-        }
-        let written = match stop {
-            Stop::Ended(outcome) => self.finish_ended(*outcome).await,
-            Stop::Parked { approvals } => self.finish_parked(approvals).await,
-            Stop::Left => Ok(()),
-        };
-        if let Err(error) = written {
-            tracing::error!(error = %error, reason = error.reason(), turn = %self.lease.id, "turn.end.write failed; the turn is left to be resumed");
-        }
-    }
-
-    async fn finish_ended(&mut self, outcome: TurnOutcome) -> Result<(), StoreError> {
-        let state = match outcome.status {
-            TurnStatus::Completed | TurnStatus::Halted => TurnState::Completed,
-            TurnStatus::Limit | TurnStatus::Failed => TurnState::Failed,
-            TurnStatus::Cancelled => TurnState::Cancelled,
-        };
-        if !self.at.pending.is_empty() {
-            // What was done is told, also when the turn ends before the rest.
-            self.answer_calls();
-        }
-        let past = Past { messages: self.told(&outcome), skills: self.brought(), place: 0 };
-        let end = TurnEnd {
-            state,
-            outcome: serde_json::to_string(&outcome).unwrap_or_default(),
-            messages: (!past.messages.is_empty()).then(|| serde_json::to_string(&past).unwrap_or_default()),
-        };
-        if self.engine.store().end_turn(&self.lease, &end).await? {
-            let (turn, session) = (&self.lease.id, &self.session);
-            self.engine.publish(EventKind::TurnEnded, &self.agent_id, || {
-                json!({
-                    "turn": turn, "session": session, "status": outcome.status, "code": outcome.code,
-                    "steps": outcome.steps, "tool_calls": outcome.tool_calls, "duration_ms": outcome.duration_ms,
-                })
-            });
-            self.log.push(TurnEvent::Ended { outcome: Box::new(outcome) });
-        }
-        Ok(())
-    }
-
-    async fn finish_parked(&mut self, approvals: Vec<String>) -> Result<(), StoreError> {
-        let text = self.checkpoint_text();
-        if self.engine.store().park_turn(&self.lease, &text, &self.at.waits).await? {
-            let (turn, session) = (&self.lease.id, &self.session);
-            self.engine.publish(
-                EventKind::TurnParked,
-                &self.agent_id,
-                || json!({ "turn": turn, "session": session, "approvals": approvals }),
-            );
-            self.log.push(TurnEvent::Parked { approvals });
-        }
-        Ok(())
-    }
-
-    /// What later turns read of this one: whole exchanges, with an end.
-    fn told(&self, outcome: &TurnOutcome) -> Vec<Message> {
-        let mut messages = self.at.messages.clone();
-        if messages.is_empty() {
-            messages.push(Message::User { text: self.input.text.clone() });
-        }
-        // Blank messages are refused by some providers.
-        let blank = |message: &Message| match message {
-            Message::Assistant { text, calls } => text.trim().is_empty() && calls.is_empty(),
-            _ => false,
-        };
-        messages.retain(|message| !blank(message));
-        let answered = matches!(messages.last(), Some(Message::Assistant { .. }));
-        if !answered {
-            // A provider's own words are for people; the next turn needs to know only that, and what it was.
-            let text = match (&outcome.text, &outcome.code) {
-                (Some(text), _) => text.clone(),
-                (None, Some(code)) => format!("[this turn ended without an answer: {code}]"),
-                (None, None) => "[this turn ended here]".to_owned(),
-            };
-            messages.push(Message::Assistant { text, calls: Vec::new() });
-        }
-        messages
-    }
-
-    /// The skills whose texts are in the messages of this turn.
-    fn brought(&self) -> Vec<String> {
-        let brought = |skill: &&ActiveSkill| skill.reason != "eager" && !self.is_eager(&skill.name);
-        self.at.skills.iter().filter(brought).map(|skill| skill.name.clone()).collect()
-    }
-
-    fn is_eager(&self, name: &str) -> bool {
-        let skills = self.skills.of(&self.agent_id, &self.agent);
-        skills.eager().iter().any(|active| active.skill.name() == name)
-    }
-
     /// The time until which calls are awaited that have no side effect.
     pub(crate) fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
-}
-
-/// What the model reads: a text as it is, anything else as JSON.
-fn text_of(result: Value) -> String {
-    match result {
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
-}
-
-/// A text that fits, cut where a character ends.
-fn shortened(mut text: String, longest: usize) -> String {
-    if text.len() <= longest {
-        return text;
-    }
-    let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    let rest = text.len() - end;
-    text.truncate(end);
-    text + &format!("… [cut: {rest} bytes more]")
 }
 
 /// Passes on what the model says.
