@@ -9,9 +9,9 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
-use toolcrib_definition::{Ctx, CtxField, json};
+use toolcrib_definition::{Ctx, json};
 use toolcrib_store::{TurnFilter, TurnRow, TurnState};
-use toolcrib_turn::{NewMessage, TurnEvent, TurnHandle};
+use toolcrib_turn::{NewMessage, TurnEvent, TurnHandle, session_or_chat};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::agents::not_found as no_agent;
@@ -169,7 +169,7 @@ pub(crate) fn check_message(text: &str) -> Result<(), ApiError> {
 
 /// The session of a turn: the one that is named, else the chat of its context.
 pub(crate) fn session_of(named: Option<String>, ctx: &Ctx) -> Result<Option<String>, ApiError> {
-    let session = named.or_else(|| ctx.get(CtxField::ChatId).map(str::to_owned));
+    let session = session_or_chat(named, ctx);
     let fits = |text: &str| {
         (1..=MAX_SESSION).contains(&text.len()) && !text.starts_with('~') && !text.chars().any(char::is_control)
     };

@@ -1,13 +1,26 @@
 //! Whether a person is asked about a call.
 
 use serde_json::{Map, Value};
-use toolcrib_definition::{Approval, Ctx, RuleAnswer, ToolFacts};
+use toolcrib_definition::{Approval, Ctx, EffectMode, RuleAnswer, ToolFacts};
 use toolcrib_registry::{Agent, Entry};
 use toolcrib_store::Ask;
 
 /// Why a call is refused by its tool's own rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) String);
+
+/// Whether calls of a tool may become rows of the ledger: they may change something, or a person may be asked about them.
+/// Any other call leaves nothing behind, and may be made again.
+pub fn may_be_ledgered(entry: &Entry, agent: &Agent) -> bool {
+    entry.effect() != EffectMode::Idempotent
+        || entry.as_code().is_some_and(|tool| tool.asks_a_person())
+        || entry.as_data().is_some_and(|definition| definition.approval != Approval::Never)
+        || is_required(entry, agent)
+}
+
+fn is_required(entry: &Entry, agent: &Agent) -> bool {
+    agent.approvals_required().iter().any(|name| name == entry.name())
+}
 
 /// What the tool's rule and the agent's say together: the stricter wins.
 pub(crate) fn ask_about(
@@ -42,7 +55,7 @@ pub(crate) fn ask_about(
             }
         }
     };
-    if agent.approvals_required().iter().any(|name| name == entry.name()) && !matches!(ask, Ask::Always(_)) {
+    if is_required(entry, agent) && !matches!(ask, Ask::Always(_)) {
         return Ok(Ask::Always(format!("the agent {agent_id} needs a person's approval for this tool")));
     }
     Ok(ask)

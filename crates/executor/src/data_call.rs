@@ -74,7 +74,11 @@ impl Pipeline {
                 let state = state_of(definition, answer.status);
                 Performed { ended: self.shape(definition, answer, trace).await, state: Some(state) }
             }
-            Err(failure) => {
+            Err(mut failure) => {
+                if failure.code == "upstream.timeout" && Instant::now() >= deadline {
+                    let limit = if definition.timeout.is_some() { "the tool's timeout" } else { "tool_timeout" };
+                    failure.message = format!("the call took longer than {} s ({limit})", timeout.as_secs()).into();
+                }
                 let ended = self.unanswered(definition.effect(), failure, trace);
                 let in_doubt = ended.status == Status::InDoubt;
                 Performed { ended, state: Some(if in_doubt { LedgerState::InDoubt } else { LedgerState::Failed }) }

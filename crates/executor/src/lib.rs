@@ -60,6 +60,7 @@ mod retry;
 mod trace;
 mod wait;
 
+pub use approval::may_be_ledgered;
 pub use batch::{Batch, BatchObserver, Unobserved};
 pub use breaker::{BreakerReport, BreakerState, Breakers};
 pub use decisions::{DecisionError, LedgerCall, Say, SayOfDoubt, UnfitAnswer};

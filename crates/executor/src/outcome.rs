@@ -110,6 +110,7 @@ pub const CALL_CODES: &[(&str, &str)] = &[
     ("call.repeat", "The turn made this call often enough with these arguments; another repetition ends the turn."),
     ("call.deferred", "The tool is deferred, and tool_search did not find it in this turn yet."),
     ("call.halted", "An earlier call of the batch ended the turn; this one was not run."),
+    ("call.turn_ended", "The turn ended before this call began; it was not run."),
     ("call.secret", "A secret that the tool needs is not configured."),
     ("call.tool", "The tool answered with an error."),
     ("call.panic", "A code tool panicked; the panic was caught."),

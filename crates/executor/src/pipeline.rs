@@ -13,7 +13,7 @@ use toolcrib_egress::{Barrier, Withheld};
 use toolcrib_registry::{Agent, CallContext, Entry, RegisteredCodeTool, Snapshot, ToolClient};
 use toolcrib_store::{Ask, LedgerState, time_ordered_id};
 
-use crate::approval::{Refused, ask_about};
+use crate::approval::{Refused, ask_about, may_be_ledgered};
 use crate::claim::Claim;
 use crate::code::{self, CodeFailure};
 use crate::data_call::withheld;
@@ -252,6 +252,9 @@ impl Pipeline {
             return wrong(error.to_string());
         }
         begun.trace.phase("check", checking);
+        if !may_be_ledgered(entry, &self.agent) {
+            return self.perform(entry, &arguments, None, begun).await.ended;
+        }
         let ask = match ask_about(entry, &self.agent_id, &self.agent, &arguments, &self.ctx) {
             Ok(ask) => ask,
             Err(Refused(reason)) => {

@@ -73,4 +73,6 @@ pub use store::{Location, QueuedProposal, Rows, Store};
 pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
 pub use traces::{Retention, TraceFilter, TraceRow, Traces};
-pub use turns::{Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns};
+pub use turns::{
+    AwaitingCall, Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
+};

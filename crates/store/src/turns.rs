@@ -113,6 +113,15 @@ pub struct NewTurn {
     pub input: String,
 }
 
+/// A call that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitingCall {
+    /// Its id in the ledger.
+    pub id: String,
+    /// The key that its caller gave it.
+    pub call_id: String,
+}
+
 /// The right to work on a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnLease {
@@ -249,11 +258,11 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError>;
 
-    /// Those of these calls of a session that wait for a person, by their ids in the ledger.
+    /// Those of these calls of a session that wait for a person.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<String>, StoreError>;
+    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<AwaitingCall>, StoreError>;
 
     /// The approvals and questions that a parked turn waits for and that are open.
     ///

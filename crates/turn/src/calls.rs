@@ -1,21 +1,20 @@
-//! The calls of one answer: limits, system tools, the batch, halts and waits.
+//! The calls of one answer: limits, the batch, halts and waits.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{Ctx, CtxField};
 use toolcrib_executor::{Batch, BatchObserver, CallRequest, Outcome, Status};
+use toolcrib_store::{AwaitingCall, Moved};
 
 use crate::checkpoint::{Cited, EndedCall, PendingCall, fingerprint};
 use crate::event::{EventLog, TurnEvent};
 use crate::message::{CallResult, Message, ModelCall};
 use crate::outcome::TurnStatus;
 use crate::run::{Run, Stop};
-use crate::system_tools::{self, LOAD_SKILL, SPAWN_SUBAGENTS, TOOL_SEARCH, is_system_tool};
+use crate::system_tools::{TOOL_SEARCH, is_system_tool};
 
 impl Run {
     /// Brings the calls of the last answer to their ends.
@@ -82,10 +81,7 @@ impl Run {
                 let message = format!(
                     "not run: this call was made {most} times with these arguments; another repetition ends the turn"
                 );
-                let ended = EndedCall::answered(Status::Skipped, json!({ "error": message }));
-                let call = pending.call.clone();
-                pending.ended = Some(ended);
-                self.log.push(finished(&call, "skipped", Some("call.repeat"), Duration::ZERO));
+                self.answer(place, Status::Skipped, "call.repeat", &message);
             }
         }
         Ok(())
@@ -95,64 +91,22 @@ impl Run {
         self.agent.limits().max_tool_calls.saturating_sub(self.at.calls)
     }
 
-    /// Runs a call of the turn's own tools.
-    async fn run_system(&mut self, place: usize) {
-        let call = self.at.pending[place].call.clone();
-        let began = Instant::now();
-        self.log.push(started(&call));
-        let ended = if self.at.system_calls >= self.agent.limits().max_tool_calls {
-            EndedCall::answered(Status::Skipped, json!({ "error": "not run: the turn has made too many such calls" }))
-        } else {
-            match call.tool.as_str() {
-                TOOL_SEARCH => self.search_tools(&call),
-                LOAD_SKILL => self.load_skill(&call),
-                SPAWN_SUBAGENTS if self.may_spawn() => self.spawn_subagents(&call).await,
-                other => {
-                    let message = format!("there is no tool {other:?} that this agent may use");
-                    EndedCall::answered(Status::Error, json!({ "error": message }))
-                }
-            }
-        };
-        self.at.system_calls += 1;
-        self.log.push(finished(&call, &ended.status, None, began.elapsed()));
-        self.at.pending[place].ended = Some(ended);
-    }
-
-    fn search_tools(&mut self, call: &ModelCall) -> EndedCall {
-        let registry = self.engine.registry();
-        let (ended, new) =
-            system_tools::search(&call.arguments, registry, &self.snapshot, &self.agent, &self.at.enabled);
-        if !new.is_empty() {
-            self.at.enabled.extend(new.iter().cloned());
-            self.log.push(TurnEvent::ToolsEnabled { tools: new });
-        }
-        ended
-    }
-
-    fn load_skill(&mut self, call: &ModelCall) -> EndedCall {
-        let catalog = Arc::clone(&self.skills);
-        let agent = Arc::clone(&self.agent);
-        let present: HashSet<String> = self
-            .at
-            .skills
-            .iter()
-            .map(|skill| skill.name.clone())
-            .chain(self.history.iter().flat_map(|past| past.skills.iter().cloned()))
-            .collect();
-        let (ended, active) = system_tools::load(&call.arguments, &catalog.of(&self.agent_id, &agent), &present);
-        self.activated(&active);
-        ended
-    }
-
     /// Runs the calls at these places as a batch. Returns those that wait for somebody.
     async fn run_batch(&mut self, places: Vec<usize>) -> Result<Vec<Wait>, Stop> {
         let (places, hidden): (Vec<usize>, Vec<usize>) =
             places.into_iter().partition(|place| !self.is_hidden(&self.at.pending[*place].call.tool));
         for place in hidden {
-            let call = self.at.pending[place].call.clone();
-            let message = format!("{} is not enabled yet; call tool_search first", call.tool);
-            self.log.push(finished(&call, "skipped", Some("call.deferred"), Duration::ZERO));
-            self.at.pending[place].ended = Some(EndedCall::answered(Status::Skipped, json!({ "error": message })));
+            let tool = &self.at.pending[place].call.tool;
+            match self.may_run_system(TOOL_SEARCH) {
+                true => {
+                    let message = format!("{tool} is not enabled in this turn; call tool_search first");
+                    self.answer(place, Status::Skipped, "call.deferred", &message);
+                }
+                false => {
+                    let message = no_such_tool(tool);
+                    self.answer(place, Status::Denied, "call.denied", &message);
+                }
+            }
         }
         if places.is_empty() {
             return Ok(Vec::new());
@@ -192,11 +146,37 @@ impl Run {
                 continue;
             }
             self.cite(&outcome);
-            let ended = EndedCall::of(&outcome);
+            let mut ended = EndedCall::of(&outcome);
+            if outcome.code.as_deref() == Some("call.limit") {
+                let most = self.agent.limits().max_tool_calls;
+                let message = format!(
+                    "not run: all {most} calls of this turn (max_tool_calls) are used; answer with what you have, for \
+                     another call ends the turn"
+                );
+                ended.result = json!({ "error": message });
+            }
             self.at.attachments.extend(ended.attachments.iter().cloned());
             self.at.pending[place].ended = Some(ended);
         }
         Ok(waits)
+    }
+
+    /// The end of a call that the turn itself answers, without running it.
+    pub(crate) fn answer(&mut self, place: usize, status: Status, code: &str, message: &str) {
+        let pending = &mut self.at.pending[place];
+        self.log.push(finished(&pending.call, status, Some(code), Duration::ZERO));
+        pending.ended = Some(EndedCall::answered(status, json!({ "error": message })));
+    }
+
+    /// Says of the calls that never began that they did not. Those that did and have no end may have taken effect.
+    pub(crate) fn answer_unbegun(&mut self) {
+        for place in 0..self.at.pending.len() {
+            let pending = &self.at.pending[place];
+            if pending.ended.is_none() && !pending.begun {
+                let message = "not run: the turn ended before this call began";
+                self.answer(place, Status::Skipped, "call.turn_ended", message);
+            }
+        }
     }
 
     /// Appends what the calls came to, for the model to read.
@@ -249,8 +229,8 @@ impl Run {
     }
 
     /// Takes back the calls that wait for a person: nobody will read what they come to.
-    pub(crate) async fn take_back(&self) {
-        let store = self.engine.store();
+    pub(crate) async fn take_back(&mut self) {
+        let store = self.engine.store().clone();
         let open = self.at.pending.iter().filter(|pending| pending.ended.is_none());
         let call_ids: Vec<String> = open.map(|pending| pending.call.id.clone()).collect();
         if call_ids.is_empty() {
@@ -262,9 +242,17 @@ impl Run {
             tracing::error!(error = %error, "turn.calls.read failed");
             Vec::new()
         });
-        for id in &waiting {
-            if let Err(error) = store.cancel_call(id, "turn", Some("the turn that asked for it ended")).await {
-                tracing::error!(error = %error, call = %id, "turn.call.cancel failed");
+        for AwaitingCall { id, call_id } in &waiting {
+            match store.cancel_call(id, "turn", Some("the turn that asked for it ended")).await {
+                Ok(Moved::Done(_)) => {
+                    if let Some(place) = self.at.pending.iter().position(|pending| pending.call.id == *call_id) {
+                        let message = "not run: the turn ended before a person decided";
+                        self.answer(place, Status::Skipped, "call.not_made", message);
+                    }
+                }
+                // Somebody decided in the same moment.
+                Ok(_) => {}
+                Err(error) => tracing::error!(error = %error, call = %id, "turn.call.cancel failed"),
             }
         }
     }
@@ -312,16 +300,21 @@ fn cancel_after(token: CancellationToken, time: Duration) -> tokio_util::task::A
     }))
 }
 
-fn started(call: &ModelCall) -> TurnEvent {
+/// What the model is told of a tool that is not there, and of one that it may not use.
+pub(crate) fn no_such_tool(name: &str) -> String {
+    format!("there is no tool {name:?} that this agent may use")
+}
+
+pub(crate) fn started(call: &ModelCall) -> TurnEvent {
     TurnEvent::CallStarted { call_id: call.id.clone(), tool: call.tool.clone(), arguments: call.arguments.clone() }
 }
 
 /// The end of a call that the turn itself answers.
-fn finished(call: &ModelCall, status: &str, code: Option<&str>, took: Duration) -> TurnEvent {
+pub(crate) fn finished(call: &ModelCall, status: Status, code: Option<&str>, took: Duration) -> TurnEvent {
     TurnEvent::CallFinished {
         call_id: call.id.clone(),
         tool: call.tool.clone(),
-        status: status.to_owned(),
+        status: status.as_str().to_owned(),
         code: code.map(str::to_owned),
         approval: None,
         trace_id: None,

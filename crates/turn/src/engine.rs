@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolcrib_definition::CtxField;
 use toolcrib_executor::{EventKind, Executor};
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_skills::SkillBook;
@@ -21,7 +20,7 @@ use crate::checkpoint::Checkpoint;
 use crate::event::{EventLog, TurnEvent};
 use crate::finish::Turn;
 use crate::handle::TurnHandle;
-use crate::input::{Input, NewMessage};
+use crate::input::{Input, NewMessage, session_or_chat};
 use crate::message::Message;
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::prompt::Past;
@@ -138,37 +137,40 @@ impl Engine {
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    pub async fn begin(&self, agent_id: &str, agent: &Agent, message: NewMessage) -> Result<TurnHandle, StoreError> {
+    pub async fn begin(
+        &self,
+        agent_id: &str,
+        agent: &Arc<Agent>,
+        message: NewMessage,
+    ) -> Result<TurnHandle, StoreError> {
         let store = self.store();
         let id = time_ordered_id(store.clock().as_ref(), store.randomness().as_ref());
-        let session = message
-            .session
-            .unwrap_or_else(|| message.ctx.get(CtxField::ChatId).map_or_else(|| id.clone(), str::to_owned));
-        let input =
-            Input { text: message.text, ctx: message.ctx, agent: agent.clone(), depth: 0, before: message.before };
+        let session = session_or_chat(message.session, &message.ctx).unwrap_or_else(|| id.clone());
+        let NewMessage { text, ctx, before, .. } = message;
+        let input = Input { text, ctx, agent: Arc::clone(agent), depth: 0, before };
         let turn = NewTurn { id, agent: agent_id.to_owned(), session, parent: None, input: input.to_json() };
         let room = self.room() > 0 && !self.0.shutdown.is_cancelled();
-        self.begin_row(turn, room).await
+        self.begin_row(turn, input, room).await
     }
 
     /// Begins a turn, or finds the one of this id. Without `room` it is queued.
     ///
     /// It is a task of its own: what is written down is worked on, also when nobody waits for the answer any more.
-    pub(crate) async fn begin_row(&self, turn: NewTurn, room: bool) -> Result<TurnHandle, StoreError> {
+    pub(crate) async fn begin_row(&self, turn: NewTurn, input: Input, room: bool) -> Result<TurnHandle, StoreError> {
         let engine = self.clone();
-        let task = self.0.running.spawn(async move { engine.begin_here(turn, room).await });
+        let task = self.0.running.spawn(async move { engine.begin_here(turn, input, room).await });
         let gone = |error: tokio::task::JoinError| StoreError::Unavailable { reason: error.to_string() };
         task.await.map_err(gone)?
     }
 
-    async fn begin_here(&self, turn: NewTurn, room: bool) -> Result<TurnHandle, StoreError> {
+    async fn begin_here(&self, turn: NewTurn, input: Input, room: bool) -> Result<TurnHandle, StoreError> {
         let (log, cancel) = self.enlist(&turn.id);
         let owner = room.then_some(self.0.owner.as_str());
         let begun = self.store().begin_turn(&turn, owner, self.lease_ms()).await?;
         let (Begun::New(row) | Begun::Known(row)) = &begun;
         let handle = TurnHandle::new(self.clone(), row.id.clone(), row.session.clone(), Arc::clone(&log));
         match begun {
-            Begun::New(row) if row.state == TurnState::Running => self.spawn(row, log, cancel),
+            Begun::New(row) if row.state == TurnState::Running => self.spawn(row, Some(input), log, cancel),
             Begun::New(_) => log.push(TurnEvent::Queued),
             // Somebody works on it, or it waits: the row says how it ends.
             Begun::Known(_) => {}
@@ -251,10 +253,11 @@ impl Engine {
     /// Works on a turn that was taken up by this process.
     pub(crate) fn take_up(&self, row: TurnRow) {
         let (log, cancel) = self.enlist(&row.id);
-        self.spawn(row, log, cancel);
+        let input = Input::from_json(&row.input);
+        self.spawn(row, input, log, cancel);
     }
 
-    fn spawn(&self, row: TurnRow, log: Arc<EventLog>, cancel: CancellationToken) {
+    fn spawn(&self, row: TurnRow, input: Option<Input>, log: Arc<EventLog>, cancel: CancellationToken) {
         let engine = self.clone();
         let span = tracing::debug_span!("turn.run", turn = %row.id, agent = %row.agent);
         let held = Held::of(self, &row.id);
@@ -262,7 +265,7 @@ impl Engine {
         let (agent, session) = (row.agent.clone(), row.session.clone());
         let work = async move {
             let _held = held;
-            let working = AssertUnwindSafe(engine.work(row, Arc::clone(&log), cancel)).catch_unwind();
+            let working = AssertUnwindSafe(engine.work(row, input, Arc::clone(&log), cancel)).catch_unwind();
             if working.await.is_err() {
                 tracing::error!(turn = %lease.id, "a turn failed inside");
                 let turn = Turn { lease: &lease, agent: &agent, session: &session, log: &log };
@@ -272,7 +275,7 @@ impl Engine {
         self.0.running.spawn(work.instrument(span));
     }
 
-    async fn work(&self, row: TurnRow, log: Arc<EventLog>, cancel: CancellationToken) {
+    async fn work(&self, row: TurnRow, input: Option<Input>, log: Arc<EventLog>, cancel: CancellationToken) {
         if row.cancelled {
             cancel.cancel();
         }
@@ -284,7 +287,7 @@ impl Engine {
             || json!({ "turn": row.id, "session": row.session, "resumed": row.epoch > 1 }),
         );
         let checkpoint = row.checkpoint.as_deref().map(serde_json::from_str::<Checkpoint>).transpose();
-        let (Some(input), Ok(at)) = (Input::from_json(&row.input), checkpoint) else {
+        let (Some(input), Ok(at)) = (input, checkpoint) else {
             let turn = Turn { lease: &lease, agent: &row.agent, session: &row.session, log: &log };
             return self.give_up(turn, "turn.unreadable", "the stored turn can't be read").await;
         };
@@ -315,13 +318,14 @@ impl Engine {
             lease,
             agent_id: row.agent,
             session: row.session,
-            agent: Arc::new(input.agent.clone()),
+            agent: Arc::clone(&input.agent),
             input,
             snapshot: self.registry().snapshot(),
             skills: self.0.skills.catalog(),
             history,
             at,
             log,
+            given_up: Vec::new(),
             cancel,
             saving: None,
             since,

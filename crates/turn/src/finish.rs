@@ -4,7 +4,6 @@ use serde_json::json;
 use toolcrib_executor::EventKind;
 use toolcrib_store::{StoreError, TurnEnd, TurnLease, TurnState};
 
-use crate::checkpoint::ActiveSkill;
 use crate::engine::Engine;
 use crate::event::{EventLog, TurnEvent};
 use crate::message::Message;
@@ -96,6 +95,7 @@ impl Run {
     async fn finish_ended(&mut self, outcome: TurnOutcome) -> Result<(), StoreError> {
         if !self.at.pending.is_empty() {
             // What was done is told, also when the turn ends before the rest.
+            self.answer_unbegun();
             self.answer_calls();
         }
         let past = Past { messages: self.told(&outcome), skills: self.brought(), place: 0 };
@@ -133,9 +133,15 @@ impl Run {
         let answered = matches!(messages.last(), Some(Message::Assistant { .. }));
         if !answered {
             // A provider's own words are for people; the next turn needs to know only that, and what it was.
+            let said_before = |text: &str| match messages.iter().rev().nth(1) {
+                Some(Message::Assistant { text: before, .. }) => before == text,
+                _ => false,
+            };
             let text = match (&outcome.text, &outcome.code) {
-                (Some(text), _) => text.clone(),
-                (None, Some(code)) => format!("[this turn ended without an answer: {code}]"),
+                // A lead-in stands with its call already.
+                (Some(text), _) if !said_before(text) => text.clone(),
+                (Some(_), None) => "[this turn ended here]".to_owned(),
+                (_, Some(code)) => format!("[this turn ended without an answer: {code}]"),
                 (None, None) => "[this turn ended here]".to_owned(),
             };
             messages.push(Message::Assistant { text, calls: Vec::new() });
@@ -143,14 +149,14 @@ impl Run {
         messages
     }
 
-    /// The skills whose texts are in the messages of this turn.
+    /// The skills whose texts are in the messages of this turn: not the eager ones, which stand before them.
     fn brought(&self) -> Vec<String> {
-        let brought = |skill: &&ActiveSkill| skill.reason != "eager" && !self.is_eager(&skill.name);
-        self.at.skills.iter().filter(brought).map(|skill| skill.name.clone()).collect()
-    }
-
-    fn is_eager(&self, name: &str) -> bool {
-        let skills = self.skills.of(&self.agent_id, &self.agent);
-        skills.eager().iter().any(|active| active.skill.name() == name)
+        if self.at.skills.is_empty() {
+            return Vec::new();
+        }
+        let eager = self.skills.of(&self.agent_id, &self.agent).eager();
+        let stands_before = |name: &str| eager.iter().any(|active| active.skill.name() == name);
+        let brought = self.at.skills.iter().filter(|skill| skill.reason != "eager" && !stands_before(&skill.name));
+        brought.map(|skill| skill.name.clone()).collect()
     }
 }

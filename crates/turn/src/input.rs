@@ -1,9 +1,11 @@
 //! What a turn begins with, and what its row keeps of that.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolcrib_definition::Ctx;
 use toolcrib_definition::json::{MAX_DEPTH, ReadOptions, read};
+use toolcrib_definition::{Ctx, CtxField};
 use toolcrib_registry::Agent;
 
 use crate::message::Message;
@@ -21,13 +23,18 @@ pub struct NewMessage {
     pub before: Vec<Message>,
 }
 
+/// The session of a message: the one that is named, else the chat of its context. Without either a turn begins one.
+pub fn session_or_chat(named: Option<String>, ctx: &Ctx) -> Option<String> {
+    named.or_else(|| ctx.get(CtxField::ChatId).map(str::to_owned))
+}
+
 /// What the row keeps: the turn runs under it however often it is taken up.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
     pub(crate) text: String,
     pub(crate) ctx: Ctx,
     /// The agent as it was when the turn began.
-    pub(crate) agent: Agent,
+    pub(crate) agent: Arc<Agent>,
     /// How many turns stand above it.
     pub(crate) depth: usize,
     pub(crate) before: Vec<Message>,
@@ -48,7 +55,7 @@ impl Input {
         Some(Self {
             text: value.get("text")?.as_str()?.to_owned(),
             ctx: Ctx::from_json(value.get("ctx").unwrap_or(&Value::Null)).ok()?,
-            agent: Agent::from_json(value.get("agent")?).ok()?,
+            agent: Arc::new(Agent::from_json(value.get("agent")?).ok()?),
             depth: usize::try_from(value.get("depth")?.as_u64()?).ok()?,
             before: Vec::deserialize(value.get("before")?).ok()?,
         })

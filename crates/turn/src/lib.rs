@@ -48,7 +48,7 @@
 //! let skills = SkillBook::open(store).await?;
 //! let engine = Engine::new(executor, skills, Arc::new(providers), TurnSettings::default());
 //!
-//! let agent = Agent::from_json(&serde_json::json!({"provider": "echo", "model": "any"}))?;
+//! let agent = Arc::new(Agent::from_json(&serde_json::json!({"provider": "echo", "model": "any"}))?);
 //! let message = NewMessage { text: "hello".to_owned(), ..NewMessage::default() };
 //! let mut turn = engine.begin("support", &agent, message).await?;
 //! let outcome = turn.outcome().await.ok_or("the turn is gone")?;
@@ -63,7 +63,9 @@ mod engine;
 mod event;
 mod finish;
 mod frame_guard;
+mod genai_errors;
 mod genai_provider;
+mod genai_wire;
 mod handle;
 mod input;
 mod keeper;
@@ -77,13 +79,14 @@ mod providers;
 mod request;
 mod run;
 mod subagents;
+mod system_calls;
 mod system_tools;
 
 pub use checkpoint::{ActiveSkill, Cited};
 pub use engine::{Engine, TurnSettings};
 pub use event::TurnEvent;
 pub use handle::TurnHandle;
-pub use input::NewMessage;
+pub use input::{NewMessage, session_or_chat};
 pub use message::{CallResult, Message, ModelCall};
 pub use model::{ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ToolOffer, Usage};
 pub use outcome::{TURN_CODES, TurnOutcome, TurnStatus};

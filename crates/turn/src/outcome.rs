@@ -53,7 +53,7 @@ pub struct TurnOutcome {
     /// How often the model was asked.
     #[serde(default)]
     pub steps: usize,
-    /// Tool calls that ran.
+    /// Tool calls that took a place among `max_tool_calls`, also those that were refused or did not come to their end.
     #[serde(default)]
     pub tool_calls: usize,
     /// How long it ran, in ms, without its waits for people.

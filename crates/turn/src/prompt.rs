@@ -168,8 +168,7 @@ fn system_of(parts: &PromptParts<'_>, eager: &[Active], listed: bool, deferred: 
             "<available_skills>\nBefore you work on something that one of these describes, call load_skill with its \
              name and follow what it says.\n",
         );
-        for skill in parts.listed.iter().filter(|skill| eager.iter().all(|active| active.skill.name() != skill.name()))
-        {
+        for skill in &parts.listed {
             let _ = writeln!(list, "- {}: {}", skill.name(), skill.description());
         }
         sections.push(list + "</available_skills>");
@@ -177,7 +176,7 @@ fn system_of(parts: &PromptParts<'_>, eager: &[Active], listed: bool, deferred: 
     if deferred {
         let mut list = String::from(
             "<deferred_tools>\nThese tools exist and can't be called yet. Call tool_search with what you want to do; the \
-             tools that it finds can be called from then on.\n",
+             tools that it finds can be called for the rest of your turn.\n",
         );
         for (name, description) in &parts.deferred {
             let first = description.lines().next().unwrap_or_default();

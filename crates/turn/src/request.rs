@@ -29,14 +29,16 @@ impl Run {
             .filter(|tool| !agent.offers(tool))
             .filter_map(|tool| Some((tool.name(), tool.view()?.description)))
             .collect();
+        let eager = skills.eager();
+        let is_eager = |name: &str| eager.iter().any(|active| active.skill.name() == name);
         let mut listed = skills.list();
+        listed.retain(|skill| !is_eager(skill.name()));
         let search = !deferred.is_empty() && !agent.denies(TOOL_SEARCH);
         let load = !listed.is_empty() && !agent.denies(LOAD_SKILL);
         // A list of what can't be had is none.
         deferred.retain(|_| search);
         listed.retain(|_| load);
         let tools = self.offers(&snapshot, &allowed, search, load);
-        let eager = skills.eager();
         let mut dropped = 0;
         let prompt = loop {
             let now = match self.at.messages.is_empty() {
@@ -74,13 +76,14 @@ impl Run {
         if dropped > 0 {
             given_up.push(format!("the oldest {dropped} turn(s)"));
         }
-        if !given_up.is_empty() {
+        // Told once, and again when it is something else.
+        if !given_up.is_empty() && given_up != self.given_up {
+            self.given_up.clone_from(&given_up);
             self.log.push(TurnEvent::ContextCut { given_up });
         }
         // An eager text that was given up meanwhile is not there any more either.
         let is_there = |name: &str| prompt.active.iter().any(|active| active.skill.name() == name);
-        let was_eager = |name: &str| eager.iter().any(|active| active.skill.name() == name);
-        self.at.skills.retain(|skill| !was_eager(&skill.name) || is_there(&skill.name));
+        self.at.skills.retain(|skill| !is_eager(&skill.name) || is_there(&skill.name));
         if let Some(user) = prompt.user {
             self.at.messages.push(user);
             self.activated(&prompt.active);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcrib_definition::{Approval, EffectMode};
+use toolcrib_executor::may_be_ledgered;
 use toolcrib_registry::{Agent, ModelChoice, Snapshot};
 use toolcrib_skills::SkillCatalog;
 use toolcrib_store::{StoreError, TurnLease};
@@ -40,6 +40,8 @@ pub(crate) struct Run {
     pub(crate) history: Vec<Past>,
     pub(crate) at: Checkpoint,
     pub(crate) log: Arc<EventLog>,
+    /// What was last told to be left out of the prompt.
+    pub(crate) given_up: Vec<String>,
     pub(crate) cancel: CancellationToken,
     /// A checkpoint that is being written.
     pub(crate) saving: Option<JoinHandle<Result<bool, StoreError>>>,
@@ -96,12 +98,7 @@ impl Run {
     /// Whether the calls that are asked for may change something, ask a person, or begin turns of their own.
     fn leaves_something(&self) -> bool {
         let leaves = |name: &str| match self.snapshot.tool(name) {
-            Some(tool) => {
-                tool.effect() != EffectMode::Idempotent
-                    || tool.as_code().is_some_and(|tool| tool.asks_a_person())
-                    || tool.as_data().is_some_and(|tool| tool.approval != Approval::Never)
-                    || self.agent.approvals_required().iter().any(|required| required == name)
-            }
+            Some(tool) => may_be_ledgered(tool, &self.agent),
             None => name == SPAWN_SUBAGENTS,
         };
         self.at.pending.iter().any(|pending| leaves(&pending.call.tool))
@@ -124,7 +121,7 @@ impl Run {
             TurnStatus::Limit,
             None,
             "turn.timeout",
-            &format!("the turn took longer than {seconds} s (turn_timeout)"),
+            &format!("the turn took longer than {seconds} s; raise turn_timeout of the agent if that is too short"),
         )
     }
 
@@ -168,7 +165,10 @@ impl Run {
         let models: Vec<ModelChoice> =
             self.agent.model().into_iter().chain(self.agent.fallback_models()).cloned().collect();
         if models.is_empty() {
-            let message = format!("the agent {} names no provider and model", self.agent_id);
+            let message = format!(
+                "the agent {0} names no provider and model; write both into its profile (toolcrib agents put {0} FILE)",
+                self.agent_id
+            );
             return Err(self.end(TurnStatus::Failed, None, "turn.no_model", &message));
         }
         let request = self.request()?;
@@ -201,14 +201,17 @@ impl Run {
         if calls.is_empty() || answer.cut {
             self.at.messages.push(Message::Assistant { text: text.clone(), calls: Vec::new() });
             if answer.cut {
-                let message = "the model's answer was cut at the longest it may be (max_output_tokens)";
+                let message = "the model's answer was cut at the longest it may be; raise max_output_tokens of the agent, or ask for less";
                 return Err(self.end(TurnStatus::Limit, Some(text), "turn.output_cut", message));
             }
             return Err(Stop::Ended(Box::new(self.outcome(TurnStatus::Completed, Some(text)))));
         }
         // The calls that a turn answers itself, without running them, have their bound too.
         if self.at.step > MORE_STEPS + 2 * self.agent.limits().max_tool_calls {
-            let message = format!("the model was asked {} times and found no end (max_tool_calls)", self.at.step);
+            let message = format!(
+                "the model was asked {} times and found no end; raise max_tool_calls of the agent if that is too few",
+                self.at.step
+            );
             return Err(self.end(TurnStatus::Limit, Some(text), "turn.max_tool_calls", &message));
         }
         self.at.pending = calls.iter().cloned().map(PendingCall::new).collect();

@@ -1,21 +1,21 @@
 //! Subagents: turns that a turn spawns, with no more than its own rights.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use toolcrib_executor::Status;
 use toolcrib_store::NewTurn;
 
-use crate::checkpoint::EndedCall;
 use crate::input::Input;
 use crate::message::ModelCall;
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::run::Run;
-use crate::system_tools::{SPAWN_SUBAGENTS, Task, tasks_of};
+use crate::system_tools::{SPAWN_SUBAGENTS, SystemEnd, Task, tasks_of};
 
 impl Run {
     /// Runs the tasks beside each other. Their ids are made of the call's, so a turn that is taken up again finds those
     /// that it began.
-    pub(crate) async fn spawn_subagents(&mut self, call: &ModelCall) -> EndedCall {
+    pub(crate) async fn spawn_subagents(&mut self, call: &ModelCall) -> SystemEnd {
         let tasks = match tasks_of(&call.arguments) {
             Ok(tasks) => tasks,
             Err(refused) => return refused,
@@ -24,7 +24,7 @@ impl Run {
         let share = self.calls_left() / tasks.len();
         if share == 0 {
             let message = format!("not run: too few calls are left to this turn for {} subagent(s)", tasks.len());
-            return EndedCall::answered(Status::Skipped, json!({ "error": message }));
+            return SystemEnd::not_run(message);
         }
         let children =
             tasks.iter().enumerate().map(|(place, task)| self.child(format!("{}_{place}", call.id), task, share));
@@ -47,7 +47,7 @@ impl Run {
             None => json!({ "task": task.task, "status": "failed", "error": "the subagent could not be run" }),
         };
         let answers: Vec<Value> = tasks.iter().zip(answers).map(body).collect();
-        EndedCall::answered(Status::Ok, json!({ "answers": answers }))
+        SystemEnd::ok(json!({ "answers": answers }))
     }
 
     async fn child(&self, id: String, task: &Task, calls: usize) -> Option<TurnOutcome> {
@@ -63,7 +63,7 @@ impl Run {
         let input = Input {
             text: task.task.clone(),
             ctx,
-            agent: self.agent.narrowed_to(tools, calls),
+            agent: Arc::new(self.agent.narrowed_to(tools, calls)),
             depth: self.input.depth + 1,
             before: Vec::new(),
         };
@@ -74,7 +74,7 @@ impl Run {
             parent: Some(self.lease.id.clone()),
             input: input.to_json(),
         };
-        let handle = self.engine.begin_row(turn, true).await.inspect_err(|error| {
+        let handle = self.engine.begin_row(turn, input, true).await.inspect_err(|error| {
             tracing::error!(error = %error, "turn.subagent.begin failed");
         });
         let mut handle = handle.ok()?;

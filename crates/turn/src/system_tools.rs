@@ -6,10 +6,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolcrib_executor::Status;
-use toolcrib_registry::{Agent, Registry, SYSTEM_TOOLS, Snapshot};
+use toolcrib_registry::{Agent, Hit, Registry, SYSTEM_TOOLS, Snapshot};
 use toolcrib_skills::{Active, AgentSkills};
 
-use crate::checkpoint::EndedCall;
 use crate::model::ToolOffer;
 
 pub(crate) const TOOL_SEARCH: &str = SYSTEM_TOOLS[0];
@@ -18,6 +17,8 @@ pub(crate) const SPAWN_SUBAGENTS: &str = SYSTEM_TOOLS[2];
 
 /// Tools that one search finds at the most.
 const FOUND: usize = 5;
+/// What a tool has to score beside the best one to be found too.
+const WORST_OF_BEST: f32 = 0.25;
 /// Subagents of one call.
 pub(crate) const MAX_CHILDREN: usize = 8;
 
@@ -28,8 +29,9 @@ pub(crate) fn is_system_tool(name: &str) -> bool {
 pub(crate) fn tool_search_offer() -> ToolOffer {
     ToolOffer {
         name: TOOL_SEARCH.to_owned(),
-        description: "Find tools that are not shown yet, by what they do. What is found can be called from then on."
-            .to_owned(),
+        description:
+            "Find tools that are not shown yet, by what they do. What is found can be called for the rest of this turn."
+                .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {"query": {"type": "string", "description": "What you want to do, in a few words"}},
@@ -82,6 +84,28 @@ pub(crate) fn spawn_subagents_offer() -> ToolOffer {
     }
 }
 
+/// How a call of the turn's own tools ended.
+pub(crate) struct SystemEnd {
+    pub(crate) status: Status,
+    /// What went wrong.
+    pub(crate) code: Option<&'static str>,
+    pub(crate) result: Value,
+}
+
+impl SystemEnd {
+    pub(crate) fn ok(result: Value) -> Self {
+        Self { status: Status::Ok, code: None, result }
+    }
+
+    pub(crate) fn not_run(message: String) -> Self {
+        Self { status: Status::Skipped, code: Some("call.limit"), result: json!({ "error": message }) }
+    }
+
+    fn failed(message: String) -> Self {
+        Self { status: Status::Error, code: Some("call.tool"), result: json!({ "error": message }) }
+    }
+}
+
 /// A task for a subagent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +133,7 @@ struct Load {
 }
 
 /// The tasks of a call.
-pub(crate) fn tasks_of(arguments: &Value) -> Result<Vec<Task>, EndedCall> {
+pub(crate) fn tasks_of(arguments: &Value) -> Result<Vec<Task>, SystemEnd> {
     let Tasks { tasks } = read(arguments)?;
     if tasks.is_empty() || tasks.len() > MAX_CHILDREN {
         return Err(refused(format!("1 to {MAX_CHILDREN} tasks, not {}", tasks.len())));
@@ -128,7 +152,7 @@ pub(crate) fn search(
     snapshot: &Snapshot,
     agent: &Agent,
     enabled: &[String],
-) -> (EndedCall, Vec<String>) {
+) -> (SystemEnd, Vec<String>) {
     let query = match read::<Search>(arguments) {
         Ok(search) => search.query,
         Err(refused) => return (refused, Vec::new()),
@@ -137,6 +161,9 @@ pub(crate) fn search(
         // The index is of now, the turn's catalog of when it began.
         snapshot.tool(tool.name()).is_some_and(|tool| agent.allows(tool) && !agent.offers(tool))
     });
+    // A word that stands everywhere makes no tool fit.
+    let floor = hits.first().map_or(0.0, |best| best.score * WORST_OF_BEST);
+    let hits: Vec<Hit> = hits.into_iter().filter(|hit| hit.score >= floor).collect();
     let described = |name: &str| {
         let description = snapshot.tool(name).and_then(|tool| tool.view()).map(|view| view.description.to_owned());
         json!({ "name": name, "description": description })
@@ -145,13 +172,13 @@ pub(crate) fn search(
     let new = hits.into_iter().map(|hit| hit.name).filter(|name| !enabled.contains(name)).collect();
     let result = match tools.is_empty() {
         true => json!({ "tools": [], "note": "nothing fits; try other words" }),
-        false => json!({ "tools": tools, "note": "these can be called now" }),
+        false => json!({ "tools": tools, "note": "these can be called until this turn ends" }),
     };
-    (EndedCall::answered(Status::Ok, result), new)
+    (SystemEnd::ok(result), new)
 }
 
 /// Loads a skill with its companions.
-pub(crate) fn load(arguments: &Value, skills: &AgentSkills<'_>, present: &HashSet<String>) -> (EndedCall, Vec<Active>) {
+pub(crate) fn load(arguments: &Value, skills: &AgentSkills<'_>, present: &HashSet<String>) -> (SystemEnd, Vec<Active>) {
     let name = match read::<Load>(arguments) {
         Ok(load) => load.name,
         Err(refused) => return (refused, Vec::new()),
@@ -162,13 +189,13 @@ pub(crate) fn load(arguments: &Value, skills: &AgentSkills<'_>, present: &HashSe
                 .iter()
                 .map(|active| json!({ "name": active.skill.name(), "text": active.skill.body() }))
                 .collect();
-            (EndedCall::answered(Status::Ok, json!({ "skills": texts })), active)
+            (SystemEnd::ok(json!({ "skills": texts })), active)
         }
-        Err(error) => (EndedCall::answered(Status::Error, json!({ "error": error.to_string() })), Vec::new()),
+        Err(error) => (SystemEnd::failed(error.to_string()), Vec::new()),
     }
 }
 
-fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, EndedCall> {
+fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, SystemEnd> {
     // Some providers send the object as its text.
     let parsed = match arguments {
         Value::String(text) => serde_json::from_str(text),
@@ -177,6 +204,7 @@ fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, EndedCall> {
     parsed.map_err(|error| refused(error.to_string()))
 }
 
-fn refused(message: impl std::fmt::Display) -> EndedCall {
-    EndedCall::answered(Status::Error, json!({ "error": format!("invalid arguments: {message}") }))
+fn refused(message: impl std::fmt::Display) -> SystemEnd {
+    let message = format!("invalid arguments: {message}");
+    SystemEnd { status: Status::Error, code: Some("call.arguments"), result: json!({ "error": message }) }
 }

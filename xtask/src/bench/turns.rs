@@ -39,7 +39,7 @@ pub async fn run(effort: Effort) -> anyhow::Result<()> {
 struct Bench {
     engine: Engine,
     executor: Executor,
-    agent: Agent,
+    agent: Arc<Agent>,
     model: ScriptedModel,
     model_address: SocketAddr,
     upstream: SocketAddr,
@@ -93,7 +93,9 @@ async fn start(upstream: SocketAddr) -> anyhow::Result<Bench> {
     let skills = SkillBook::open(store).await?;
     let engine = Engine::new(executor.clone(), skills, Arc::new(providers), TurnSettings::default());
     tokio::spawn(engine.clone().keep());
-    let agent = Agent::from_json(&json!({"provider": "main", "model": "script", "instructions": "You find things."}))?;
+    let agent = Arc::new(Agent::from_json(
+        &json!({"provider": "main", "model": "script", "instructions": "You find things."}),
+    )?);
     Ok(Bench { engine, executor, agent, model, model_address, upstream, _folder: folder })
 }
 

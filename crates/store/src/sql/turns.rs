@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::revision::Page;
 use crate::text::storable;
 use crate::turns::{
-    Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
+    AwaitingCall, Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
 };
 
 const COLUMNS: &str = "id, agent, session, parent, state, seq, input, checkpoint, outcome, cancelled, owner, epoch, \
@@ -72,8 +72,8 @@ impl Turns for Database {
                 TurnMove::End { lease, end: how } => {
                     let ended = end(&mut tx, lease, how, now).await?;
                     // Nobody is told who has nothing to do.
-                    loud |= ended && is_awaited(&mut tx, &lease.id).await?;
-                    TurnMoved::Held(ended)
+                    loud |= ended == Some(Awaited(true));
+                    TurnMoved::Held(ended.is_some())
                 }
             });
         }
@@ -178,8 +178,9 @@ impl Turns for Database {
         rows.iter().map(turn_of).collect()
     }
 
-    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<String>, StoreError> {
-        let mut query = QueryBuilder::<Driver>::new("SELECT id FROM ledger WHERE state = 'awaiting' AND session = ");
+    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<AwaitingCall>, StoreError> {
+        let mut query =
+            QueryBuilder::<Driver>::new("SELECT id, call_id FROM ledger WHERE state = 'awaiting' AND session = ");
         query.push_bind(storable(session)).push(" AND call_id IN (");
         let mut list = query.separated(", ");
         // SQL wants at least one value.
@@ -188,7 +189,8 @@ impl Turns for Database {
             list.push_bind(id.clone());
         }
         query.push(")");
-        Ok(query.build_query_scalar().fetch_all(self.readers()).await?)
+        let rows: Vec<(String, String)> = query.build_query_as().fetch_all(self.readers()).await?;
+        Ok(rows.into_iter().map(|(id, call_id)| AwaitingCall { id, call_id }).collect())
     }
 
     async fn approvals_of_turn(&self, id: &str) -> Result<Vec<String>, StoreError> {
@@ -354,14 +356,21 @@ async fn park(
     Ok(true)
 }
 
-async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) -> Result<bool, StoreError> {
+/// Whether a turn of the same session is queued behind one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Awaited(bool);
+
+/// Ends a turn; none when it is not the owner's any more.
+async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) -> Result<Option<Awaited>, StoreError> {
     // One turn of a session is at its end at a time, so the places are whole.
     let sql = "UPDATE turns SET state = $1, outcome = $2, messages = $3, \
                place = (SELECT COALESCE(MAX(e.place), 0) + 1 FROM turns e \
                         WHERE e.agent = turns.agent AND e.session = turns.session), \
                owner = NULL, lease_until = NULL, updated_at = $4 \
-               WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running'";
-    let done = sqlx::query(sql)
+               WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running' RETURNING \
+               (SELECT COUNT(*) FROM turns q WHERE q.agent = turns.agent AND q.session = turns.session \
+               AND q.state = 'queued')";
+    let queued: Option<i64> = sqlx::query_scalar(sql)
         .bind(end.state.as_str())
         .bind(storable(&end.outcome))
         .bind(end.messages.as_deref().map(storable))
@@ -369,15 +378,7 @@ async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) ->
         .bind(&lease.id)
         .bind(&lease.owner)
         .bind(lease.epoch)
-        .execute(&mut *tx)
+        .fetch_optional(&mut *tx)
         .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Whether a turn of the same session is queued behind this one.
-async fn is_awaited(tx: &mut Connection, id: &str) -> Result<bool, StoreError> {
-    let sql = "SELECT COUNT(*) FROM turns t WHERE t.id = $1 AND EXISTS \
-               (SELECT 1 FROM turns q WHERE q.agent = t.agent AND q.session = t.session AND q.state = 'queued')";
-    let count: i64 = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *tx).await?;
-    Ok(count > 0)
+    Ok(queued.map(|queued| Awaited(queued > 0)))
 }

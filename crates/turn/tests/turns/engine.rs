@@ -1,5 +1,7 @@
 //! What a scenario can't say.
 
+use std::sync::Arc;
+
 use scripted_model::{Script, Step, Turn};
 use serde_json::{Value, json};
 use toolcrib_registry::Agent;
@@ -16,12 +18,12 @@ fn says(text: &str, session: &str) -> NewMessage {
     NewMessage { text: text.to_owned(), session: Some(session.to_owned()), ..NewMessage::default() }
 }
 
-fn agent(more: Value) -> Agent {
+fn agent(more: Value) -> Arc<Agent> {
     let mut profile = json!({"provider": "main", "model": "script", "instructions": "You are a clerk."});
     for (key, value) in more.as_object().into_iter().flatten() {
         profile[key] = value.clone();
     }
-    Agent::from_json(&profile).unwrap()
+    Arc::new(Agent::from_json(&profile).unwrap())
 }
 
 /// What providers cache is what they have seen before: each prompt begins with the bytes of the one before.

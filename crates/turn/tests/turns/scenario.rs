@@ -1,6 +1,7 @@
 //! A scenario: what is given, and what is said.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use scripted_model::{Script, Turn};
@@ -10,7 +11,7 @@ use toolcrib_definition::{Ctx, Definition};
 use toolcrib_executor::Say;
 use toolcrib_registry::Agent;
 use toolcrib_skills::Skill;
-use toolcrib_store::{ApprovalFilter, ApprovalState, Expect};
+use toolcrib_store::{ApprovalFilter, ApprovalState, Expect, LedgerFilter, TurnFilter};
 use toolcrib_turn::{NewMessage, TurnEvent, TurnHandle};
 
 use crate::app::App;
@@ -109,10 +110,11 @@ impl Scenario {
             happened.push("upstream:".to_owned());
             happened.extend(calls.into_iter().map(|call| format!("  {call}")));
         }
+        happened.extend(left_behind(&app).await);
         Told { happened: happened.join("\n"), prompts: prompts(&app.model.requests(), self.prompts) }
     }
 
-    async fn prepare(&self, app: &App) -> Agent {
+    async fn prepare(&self, app: &App) -> Arc<Agent> {
         for (name, tool) in &self.tools {
             app.upstream.set(name, tool.answer.clone());
             let properties: BTreeMap<_, _> = tool.takes.iter().map(|name| (name, json!({"type": "string"}))).collect();
@@ -150,7 +152,7 @@ impl Scenario {
             profile["provider"] = "main".into();
             profile["model"] = "script".into();
         }
-        let agent = Agent::from_json(&profile).unwrap();
+        let agent = Arc::new(Agent::from_json(&profile).unwrap());
         app.executor.registry().put_agent(&"clerk".parse().unwrap(), &agent, Expect::Anything).await.unwrap();
         agent
     }
@@ -192,7 +194,8 @@ impl Scenario {
         let open = app.store.approvals(&filter, None, 50).await.unwrap();
         for approval in open.items {
             let Some(what) = people.next() else { continue };
-            happened.push(format!("  a person: {}", format!("{what:?}").to_lowercase()));
+            let tool = app.store.ledger_row(&approval.ledger_id).await.unwrap().unwrap().tool;
+            happened.push(format!("  a person, of {tool}: {}", format!("{what:?}").to_lowercase()));
             let say = match what {
                 People::Approve => Say::Approve,
                 People::Deny => Say::Deny,
@@ -205,4 +208,16 @@ impl Scenario {
             app.executor.decide(&approval.id, say, "ann", None).await.unwrap();
         }
     }
+}
+
+/// What stands in the store when all is over: the calls of the ledger, and turns that others spawned.
+async fn left_behind(app: &App) -> Vec<String> {
+    let calls = app.store.ledger_rows(&LedgerFilter::default(), None, 50).await.unwrap();
+    let mut left: Vec<String> =
+        calls.items.iter().map(|row| format!("ledger: {} is {}", row.tool, row.state.as_str())).collect();
+    left.sort();
+    let turns = app.store.turns(&TurnFilter::default(), None, 50).await.unwrap();
+    let children = turns.items.iter().filter(|turn| turn.parent.is_some());
+    left.extend(children.map(|turn| format!("a subagent is {}", turn.state.as_str())));
+    left
 }
