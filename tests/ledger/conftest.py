@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -12,35 +11,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from loopback import answers, free_port, wait_until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LEASE_MS = 1_000
 FINAL = {"succeeded", "failed", "denied", "expired", "cancelled", "unknown"}
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
-def wait_until(what, seconds=30, every=0.02):
-    """Waits until a function gives something true, and returns that."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(every)
-    raise AssertionError(f"{what} did not come true in {seconds} s")
-
-
-def answers(url):
-    try:
-        return httpx.get(url, timeout=1).status_code < 500
-    except httpx.TransportError:
-        return False
 
 
 def program(name):

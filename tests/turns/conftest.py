@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,34 +12,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from loopback import answers, free_port, wait_until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LEASE_MS = 700
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
-def wait_until(what, seconds=30, every=0.03):
-    """Waits until a function gives something true, and returns that."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(every)
-    raise AssertionError(f"{what} did not come true in {seconds} s")
-
-
-def answers(url):
-    try:
-        return httpx.get(url, timeout=1).status_code < 500
-    except httpx.TransportError:
-        return False
 
 
 def program(name):

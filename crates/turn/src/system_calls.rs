@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::json;
 use tokio::time::Instant;
 use toolcrib_executor::Status;
 

@@ -92,3 +92,15 @@ async fn what_drifted_is_said() {
     );
     assert_eq!(app.get("/v1/doctor").await.json()["healthy"], true, "they are warnings");
 }
+
+#[tokio::test]
+async fn a_provider_that_fails_is_said() {
+    let fault = json!({"status": {"code": 500, "retry_after": null}});
+    let faults: Vec<Value> = std::iter::repeat_n(fault, 4).collect();
+    let app = App::with_model(json!([{"steps": [{"text": "never", "faults": faults}]}])).await;
+    app.agent("clerk", json!({"provider": "main", "model": "script"})).await;
+    assert_eq!(findings(&app, &["provider."]).await, [""; 0]);
+    let turn = app.post("/v1/agents/clerk/turns", json!({"message": "hello"})).await.json();
+    assert_eq!(turn["outcome"]["status"], "failed", "{turn}");
+    assert_eq!(findings(&app, &["provider."]).await, ["provider.failing main"]);
+}

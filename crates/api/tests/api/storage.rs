@@ -79,11 +79,16 @@ async fn rows_that_cannot_be_read_hide_no_others() {
          VALUES ('t1', 'emperor', 'emperor', 'h', (SELECT revision FROM catalog), 0)",
         "INSERT INTO tokens (id, name, role, hash, revision, created_at) \
          VALUES ('t2', X'ff', 'admin', 'i', (SELECT revision FROM catalog), 0)",
+        "INSERT INTO skills (scope, name, document, version, revision, actor, created_at, updated_at) \
+         VALUES ('', 'nameless', 'no frontmatter', 1, (SELECT revision FROM catalog), 'x', 0, 0)",
     ] {
         sqlx::query(sql).execute(&mut other).await.unwrap();
     }
     app.tool(get_tool("after", "https://api.example.com/")).await;
     assert_eq!(app.get("/v1/tools/after").await.status, StatusCode::OK);
+    let document = serde_json::json!({"document": "---\nname: after\ndescription: d\n---\ntext"});
+    app.put("/v1/skills/after", document).await;
+    assert_eq!(app.get("/v1/skills/after").await.status, StatusCode::OK);
     let token = app.token("auditor", None).await;
     assert_eq!(
         app.send(app.request(Method::GET, "/v1/tools", Some(&token), Body::empty())).await.status,
@@ -92,6 +97,9 @@ async fn rows_that_cannot_be_read_hide_no_others() {
     let doctor = app.get("/v1/doctor").await.json();
     let found = doctor["findings"].as_array().unwrap().iter().filter(|f| f["code"] == "store.bad_row").count();
     assert_eq!((found, &doctor["healthy"]), (4, &false.into()), "{doctor}");
+    let broken = |finding: &&serde_json::Value| finding["code"] == "skill.broken_row";
+    let broken = doctor["findings"].as_array().unwrap().iter().find(broken).expect("the skill is named");
+    assert_eq!(broken["subject"], "nameless");
     let location = toolcrib_store::Location::File(app.folder.path().join("test.db"));
     let again = toolcrib_store::Store::open(&location, app.store.clock().clone(), app.store.randomness().clone()).await;
     let again = toolcrib_registry::Registry::builder(again.unwrap()).open().await.unwrap();

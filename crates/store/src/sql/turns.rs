@@ -45,47 +45,68 @@ fn no_state(id: &str, word: &str) -> StoreError {
 const BEHIND: &str = "EXISTS (SELECT 1 FROM turns e WHERE e.agent = t.agent AND e.session = t.session \
      AND (e.state IN ('running', 'parked') OR (e.state = 'queued' AND (e.seq < t.seq OR (e.seq = t.seq AND e.id < t.id)))))";
 
+/// A move that was made, and whether others have something to do because of it.
+struct Made {
+    moved: TurnMoved,
+    loud: bool,
+}
+
+impl Database {
+    /// Makes a move that is one statement, and so its own transaction: each further one is a round trip. None when it
+    /// takes more.
+    async fn move_alone(&self, connection: &mut Connection, one: &TurnMove) -> Result<Option<Made>, StoreError> {
+        let made = match one {
+            TurnMove::Begin { turn, owner: Some(owner), lease_ms } => {
+                let now = self.now(connection).await?;
+                let began = begin_running(connection, turn, owner, *lease_ms, now).await?;
+                began.map(|row| Made { moved: TurnMoved::Begun(Box::new(Begun::New(row))), loud: false })
+            }
+            TurnMove::Begin { owner: None, .. } | TurnMove::Park { .. } => None,
+            TurnMove::Checkpoint { .. } | TurnMove::End { .. } => {
+                let now = self.now(connection).await?;
+                Some(make(connection, one, now).await?)
+            }
+        };
+        // It is written; whoever misses this looks by themselves a moment later.
+        if made.as_ref().is_some_and(|made| made.loud) {
+            self.notify(connection, Change::Turn).await?;
+        }
+        Ok(made)
+    }
+}
+
 #[async_trait]
 impl Turns for Database {
     async fn move_turns(&self, moves: &[TurnMove]) -> Result<Vec<TurnMoved>, StoreError> {
         // A connection that is kept for this: a pool would ask it twice whether it lives.
         let (mut connection, _turn) = self.lend_for_steps().await?;
+        if let [one] = moves
+            && let Some(Made { moved, loud }) = self.move_alone(&mut connection, one).await?
+        {
+            self.steps.keep(connection).await;
+            if loud {
+                self.changes.tell(Change::Turn);
+            }
+            return Ok(vec![moved]);
+        }
         let mut tx = connection.begin_with(BEGIN).await?;
         let now = self.now(&mut tx).await?;
-        let mut moved = Vec::with_capacity(moves.len());
-        let mut loud = false;
+        let mut all = Vec::with_capacity(moves.len());
+        let mut anybody = false;
         for one in moves {
-            moved.push(match one {
-                TurnMove::Begin { turn, owner, lease_ms } => {
-                    let begun = begin(&mut tx, turn, owner.as_deref(), *lease_ms, now).await?;
-                    // What a queued turn waits for may have ended in this moment.
-                    loud |= matches!(&begun, Begun::New(row) if row.state == TurnState::Queued);
-                    TurnMoved::Begun(Box::new(begun))
-                }
-                TurnMove::Checkpoint { lease, checkpoint } => {
-                    TurnMoved::Held(write_down(&mut tx, lease, checkpoint, now).await?)
-                }
-                TurnMove::Park { lease, checkpoint, calls } => {
-                    loud = true;
-                    TurnMoved::Held(park(&mut tx, lease, checkpoint, calls, now).await?)
-                }
-                TurnMove::End { lease, end: how } => {
-                    let ended = end(&mut tx, lease, how, now).await?;
-                    // Nobody is told who has nothing to do.
-                    loud |= ended == Some(Awaited(true));
-                    TurnMoved::Held(ended.is_some())
-                }
-            });
+            let Made { moved, loud } = make(&mut tx, one, now).await?;
+            anybody |= loud;
+            all.push(moved);
         }
-        if loud {
+        if anybody {
             self.notify(&mut tx, Change::Turn).await?;
         }
         tx.commit().await?;
         self.steps.keep(connection).await;
-        if loud {
+        if anybody {
             self.changes.tell(Change::Turn);
         }
-        Ok(moved)
+        Ok(all)
     }
 
     async fn take_turn(&self, id: &str, epoch: i64, owner: &str, lease_ms: i64) -> Result<Option<TurnRow>, StoreError> {
@@ -258,41 +279,84 @@ impl Turns for Database {
     }
 }
 
-async fn begin(
-    tx: &mut Connection,
+async fn make(connection: &mut Connection, one: &TurnMove, now: i64) -> Result<Made, StoreError> {
+    Ok(match one {
+        TurnMove::Begin { turn, owner, lease_ms } => {
+            let running = match owner {
+                Some(owner) => begin_running(connection, turn, owner, *lease_ms, now).await?,
+                None => None,
+            };
+            let begun = match running {
+                Some(row) => Begun::New(row),
+                None => queue(connection, turn, now).await?,
+            };
+            let loud = matches!(&begun, Begun::New(row) if row.state == TurnState::Queued);
+            Made { moved: TurnMoved::Begun(Box::new(begun)), loud }
+        }
+        TurnMove::Checkpoint { lease, checkpoint } => {
+            Made { moved: TurnMoved::Held(write_down(connection, lease, checkpoint, now).await?), loud: false }
+        }
+        TurnMove::Park { lease, checkpoint, calls } => {
+            Made { moved: TurnMoved::Held(park(connection, lease, checkpoint, calls, now).await?), loud: true }
+        }
+        TurnMove::End { lease, end: how } => {
+            let ended = end(connection, lease, how, now).await?;
+            // Nobody is told who has nothing to do.
+            Made { moved: TurnMoved::Held(ended.is_some()), loud: ended == Some(Awaited(true)) }
+        }
+    })
+}
+
+/// Begins a turn, unless another of its session is not done or it is there already.
+async fn begin_running(
+    connection: &mut Connection,
     turn: &NewTurn,
-    owner: Option<&str>,
+    owner: &str,
     lease_ms: i64,
     now: i64,
-) -> Result<Begun, StoreError> {
+) -> Result<Option<TurnRow>, StoreError> {
+    // Two first turns of a session that meet: the index lets one of them run.
+    let sql = "INSERT INTO turns (id, agent, session, parent, state, seq, input, owner, epoch, lease_until, created_at, updated_at) \
+         SELECT $1, $2, $3, $4, 'running', \
+         (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
+         $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
+         (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked')) \
+         AND NOT EXISTS (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state = 'queued') \
+         ON CONFLICT DO NOTHING RETURNING seq";
     let (session, input) = (storable(&turn.session), storable(&turn.input));
-    if let Some(owner) = owner {
-        // Two first turns of a session that meet: the index lets one of them run.
-        let sql = AssertSqlSafe(format!(
-            "INSERT INTO turns (id, agent, session, parent, state, seq, input, owner, epoch, lease_until, created_at, updated_at) \
-             SELECT $1, $2, $3, $4, 'running', \
-             (SELECT COALESCE(MAX(e.seq), 0) + 1 FROM turns e WHERE e.agent = $2 AND e.session = $3), \
-             $5, $6, 1, $7, $8, $8 WHERE NOT EXISTS \
-             (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state IN ('running', 'parked')) \
-             AND NOT EXISTS (SELECT 1 FROM turns e WHERE e.agent = $2 AND e.session = $3 AND e.state = 'queued') \
-             ON CONFLICT DO NOTHING RETURNING {COLUMNS}"
-        ));
-        let began = sqlx::query(sql)
-            .bind(&turn.id)
-            .bind(&turn.agent)
-            .bind(&session)
-            .bind(&turn.parent)
-            .bind(&input)
-            .bind(owner)
-            .bind(now + lease_ms)
-            .bind(now)
-            .fetch_optional(&mut *tx)
-            .await?;
-        if let Some(row) = began {
-            let row = turn_of(&row)?;
-            return Ok(Begun::New(row));
-        }
-    }
+    // All rows, since on SQLite a statement of its own is on the disk when its last row was read.
+    let seq: Vec<i64> = sqlx::query_scalar(sql)
+        .bind(&turn.id)
+        .bind(&turn.agent)
+        .bind(&session)
+        .bind(&turn.parent)
+        .bind(&input)
+        .bind(owner)
+        .bind(now + lease_ms)
+        .bind(now)
+        .fetch_all(&mut *connection)
+        .await?;
+    Ok(seq.first().map(|&seq| TurnRow {
+        id: turn.id.clone(),
+        agent: turn.agent.clone(),
+        session: session.into_owned(),
+        parent: turn.parent.clone(),
+        state: TurnState::Running,
+        seq,
+        input: input.into_owned(),
+        checkpoint: None,
+        outcome: None,
+        cancelled: false,
+        owner: Some(owner.to_owned()),
+        epoch: 1,
+        created_at: now,
+        updated_at: now,
+    }))
+}
+
+/// Queues a turn, or finds the one of this id.
+async fn queue(connection: &mut Connection, turn: &NewTurn, now: i64) -> Result<Begun, StoreError> {
+    let (session, input) = (storable(&turn.session), storable(&turn.input));
     let queued = sqlx::query(
         "INSERT INTO turns (id, agent, session, parent, state, seq, input, epoch, created_at, updated_at) \
          SELECT $1, $2, $3, $4, 'queued', \
@@ -305,10 +369,10 @@ async fn begin(
     .bind(&turn.parent)
     .bind(&input)
     .bind(now)
-    .execute(&mut *tx)
+    .execute(&mut *connection)
     .await?;
     let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM turns WHERE id = $1"));
-    let row = turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *tx).await?)?;
+    let row = turn_of(&sqlx::query(sql).bind(&turn.id).fetch_one(&mut *connection).await?)?;
     Ok(if queued.rows_affected() == 1 { Begun::New(row) } else { Begun::Known(row) })
 }
 
@@ -370,7 +434,7 @@ async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) ->
                WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running' RETURNING \
                (SELECT COUNT(*) FROM turns q WHERE q.agent = turns.agent AND q.session = turns.session \
                AND q.state = 'queued')";
-    let queued: Option<i64> = sqlx::query_scalar(sql)
+    let queued: Vec<i64> = sqlx::query_scalar(sql)
         .bind(end.state.as_str())
         .bind(storable(&end.outcome))
         .bind(end.messages.as_deref().map(storable))
@@ -378,7 +442,7 @@ async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) ->
         .bind(&lease.id)
         .bind(&lease.owner)
         .bind(lease.epoch)
-        .fetch_optional(&mut *tx)
+        .fetch_all(&mut *tx)
         .await?;
-    Ok(queued.map(|queued| Awaited(queued > 0)))
+    Ok(queued.first().map(|&queued| Awaited(queued > 0)))
 }
