@@ -8,6 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 /// Every allowed arrow: a crate and those below it.
 const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-definition", &[]),
+    ("toolcrib-import", &["definition"]),
     ("toolcrib-egress", &["definition"]),
     ("toolcrib-store", &["definition"]),
     ("toolcrib-registry", &["definition", "store"]),
@@ -16,7 +17,10 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-skills", &["definition", "registry", "store"]),
     ("toolcrib-turn", &["definition", "egress", "executor", "registry", "skills", "store"]),
     ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn"]),
-    ("toolcrib", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn", "api"]),
+    (
+        "toolcrib",
+        &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn", "api", "import"],
+    ),
 ];
 
 #[test]

@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_definition::{Definition, Manifest, Problem, ProblemCode, Problems};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
 use crate::body::ManifestBody;
+use crate::extract::Query;
 use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
@@ -60,18 +61,33 @@ pub(crate) struct ValidationBody {
     errors: Option<Vec<ImportError>>,
 }
 
+/// How a manifest is imported.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImportQuery {
+    /// `later`: a tool whose secret is not configured lands with a warning, and its calls fail until it is. Otherwise it
+    /// is left out
+    secrets: Option<String>,
+}
+
 /// Import a manifest. Importing it twice changes nothing
-#[utoipa::path(post, path = "/v1/tools/manifest", tag = "tools", security(("token" = [])),
+#[utoipa::path(post, path = "/v1/tools/manifest", tag = "tools", params(ImportQuery), security(("token" = [])),
     request_body(content = Object, description = "A manifest: {version, defaults, tools}"),
     responses((status = 200, body = ImportBody),
         (status = 422, body = ProblemBody, description = "The structure is faulty; nothing was taken")))]
 pub(crate) async fn import(
     State(state): State<ApiState>,
     principal: Principal,
+    Query(query): Query<ImportQuery>,
     ManifestBody(body): ManifestBody,
 ) -> Result<Json<ImportBody>, ApiError> {
     principal.may(Access::WriteCatalog)?;
-    let Checked { version, tools, errors, warnings } = check(&state, body, true).await?;
+    let secrets_now = match query.secrets.as_deref() {
+        None | Some("now") => true,
+        Some("later") => false,
+        Some(_) => return Err(ApiError::Request("secrets is now or later".to_owned())),
+    };
+    let Checked { version, tools, errors, warnings } = check(&state, body, true, secrets_now).await?;
     let imported = state.registry().put_tools(&tools, &principal.name).await?;
     Ok(Json(ImportBody {
         version,
@@ -96,7 +112,7 @@ pub(crate) async fn validate(
     if body.get("tools").is_some() || body.get("defaults").is_some() {
         // What a manifest reads of the environment may stand in a message, so who may not write gets none.
         let may_read_environment = principal.may(Access::WriteCatalog).is_ok();
-        return Ok(Json(match check(&state, body, may_read_environment).await {
+        return Ok(Json(match check(&state, body, may_read_environment, true).await {
             Ok(checked) => ValidationBody {
                 valid: checked.errors.is_empty(),
                 problems: Problems::default(),
@@ -141,13 +157,13 @@ struct Checked {
 }
 
 /// Checks a manifest, which may be large, away from the threads that serve others.
-async fn check(state: &ApiState, body: Value, with_environment: bool) -> Result<Checked, ApiError> {
+async fn check(state: &ApiState, body: Value, with_environment: bool, secrets_now: bool) -> Result<Checked, ApiError> {
     let state = state.clone();
     tokio::task::spawn_blocking(move || {
         let manifest = Manifest::from_value(&body).map_err(ApiError::Manifest)?;
         let secrets = state.secrets();
         let environment = |name: &str| (state.environment)(name).filter(|_| with_environment);
-        let expanded = manifest.expand(&environment, &|name| secrets.secret(name).is_some());
+        let expanded = manifest.expand(&environment, &|name| !secrets_now || secrets.secret(name).is_some());
         let mut errors: Vec<ImportError> = expanded.errors.into_iter().map(|e| left_out(e.tool, e.problems)).collect();
         let (shadowing, tools): (Vec<_>, Vec<_>) =
             expanded.tools.into_iter().partition(|tool| state.registry().is_code(tool.name.as_str()));

@@ -22,6 +22,9 @@ pub(crate) enum BodyForm {
     JsonText(Template),
     /// `application/x-www-form-urlencoded`: values are percent-encoded.
     FormText(Template),
+    /// The same of an object: what an absent placeholder would fill is left out, and what lies deeper is written with
+    /// brackets (`address[city]=…`).
+    FormFields(Node),
     /// Any other text, whatever its `Content-Type`: values go in as they are.
     PlainText(Template),
 }
@@ -58,6 +61,9 @@ impl BodyTemplate {
     ) -> Option<Self> {
         let media = content_type.map(|text| text.split(';').next().unwrap_or(text).trim().to_ascii_lowercase());
         let says_json = media.as_deref().is_some_and(|media| media.ends_with("/json") || media.ends_with("+json"));
+        let says_text = media
+            .as_deref()
+            .is_some_and(|media| media.starts_with("text/") || media.ends_with("/xml") || media.ends_with("+xml"));
         let says_form = media.as_deref() == Some("application/x-www-form-urlencoded");
         let form = match value {
             Value::String(text) => {
@@ -77,14 +83,15 @@ impl BodyTemplate {
                 }
                 if says_form {
                     BodyForm::FormText(template)
-                } else if says_json || is_json {
+                } else if says_json || (is_json && !says_text) {
                     BodyForm::JsonText(template)
                 } else {
                     BodyForm::PlainText(template)
                 }
             }
+            Value::Object(_) if says_form => BodyForm::FormFields(Node::read(value, pointer, problems)),
             _ if says_form => {
-                let message = "a JSON value is not a form; write the body as text: \"a={{a}}&b={{b}}\"";
+                let message = "a form is an object, or a text: \"a={{a}}&b={{b}}\"";
                 problems.add(pointer, ProblemCode::Body, message);
                 return None;
             }
@@ -96,7 +103,7 @@ impl BodyTemplate {
     pub(crate) fn slots(&self) -> Vec<&Slot> {
         let mut out = Vec::new();
         match &self.form {
-            BodyForm::Structured(node) => node.slots(&mut out),
+            BodyForm::Structured(node) | BodyForm::FormFields(node) => node.slots(&mut out),
             BodyForm::JsonText(template) | BodyForm::FormText(template) | BodyForm::PlainText(template) => {
                 out.extend(template.slots());
             }

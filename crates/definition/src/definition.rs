@@ -19,7 +19,7 @@ use crate::response::{Evidence, Extract, HaltWhen};
 use crate::template::Slot;
 
 /// The keys of a definition, in the order of the stored form.
-pub(crate) const KEYS: [&str; 18] = [
+pub(crate) const KEYS: [&str; 19] = [
     "name",
     "description",
     "parameters",
@@ -36,6 +36,7 @@ pub(crate) const KEYS: [&str; 18] = [
     "idempotency_key_header",
     "idempotency_key_life",
     "not_performed_on",
+    "lowered_from",
     "protocol",
     "mcp",
 ];
@@ -94,6 +95,9 @@ pub struct Definition {
     pub idempotency_key_life: Option<u32>,
     /// Statuses by which the upstream says that it did nothing.
     pub not_performed_on: Vec<u16>,
+    /// The JSON Schema that the parameters were lowered from, in the words of the upstream: it checks the arguments, and
+    /// they are sent as it takes them. An MCP tool keeps its own.
+    pub lowered_from: Option<Value>,
     /// The MCP tool that it calls; none for plain HTTP.
     pub mcp: Option<McpTool>,
 }
@@ -129,11 +133,14 @@ impl Definition {
         let name = read_name(&fields, problems);
         let description = read_description(&fields, problems);
         let mcp = McpTool::read(&fields, problems);
-        let parameters = match &mcp {
-            Ok(Some(mcp)) => {
-                Parameters::read_lowered(fields.get("parameters"), &mcp.input_schema, "/parameters", problems)
-            }
-            _ => Parameters::read(fields.get("parameters"), "/parameters", problems),
+        let lowered_from = read_lowered_from(&fields, matches!(mcp, Ok(Some(_))), problems);
+        let original = match &mcp {
+            Ok(Some(mcp)) => Some(&mcp.input_schema),
+            _ => lowered_from.as_ref(),
+        };
+        let parameters = match original {
+            Some(original) => Parameters::read_lowered(fields.get("parameters"), original, "/parameters", problems),
+            None => Parameters::read(fields.get("parameters"), "/parameters", problems),
         };
         let secret_headers = fields.texts("secret_headers", str::eq_ignore_ascii_case, problems);
         let request = Request::read(fields.get("request"), &secret_headers, problems);
@@ -152,9 +159,9 @@ impl Definition {
         let evidence = fields.get("evidence").and_then(|value| Evidence::read(value, problems));
         check_evidence(extract.as_ref(), fields.get("evidence").is_some(), problems);
         // A rule sees the arguments as they are sent.
-        let seen = match &mcp {
-            Ok(Some(mcp)) => Some(mcp.input_schema.clone()),
-            _ => parameters.as_ref().map(|parameters| Value::Object(parameters.schema().clone())),
+        let seen = match original {
+            Some(original) => Some(original.clone()),
+            None => parameters.as_ref().map(|parameters| Value::Object(parameters.schema().clone())),
         };
         let approval = match fields.get("approval") {
             None => Some(Approval::Never),
@@ -181,6 +188,7 @@ impl Definition {
             idempotency_key_header,
             idempotency_key_life,
             not_performed_on,
+            lowered_from,
             mcp: mcp.ok()?,
         })
     }
@@ -208,6 +216,9 @@ impl Definition {
         }
         if !self.not_performed_on.is_empty() {
             put("not_performed_on", self.not_performed_on.clone().into());
+        }
+        if let Some(original) = &self.lowered_from {
+            put("lowered_from", original.clone());
         }
         if let Some(mcp) = &self.mcp {
             put("protocol", "mcp".into());
@@ -267,6 +278,17 @@ fn read_description(fields: &Fields<'_>, problems: &mut Problems) -> Option<Stri
             None
         }
     }
+}
+
+fn read_lowered_from(fields: &Fields<'_>, is_mcp: bool, problems: &mut Problems) -> Option<Value> {
+    let value = fields.get("lowered_from")?;
+    let message = match value {
+        Value::Object(_) if is_mcp => "an MCP tool keeps the schema of its server in mcp.input_schema",
+        Value::Object(_) => return Some(value.clone()),
+        _ => "lowered_from is the JSON Schema, an object, that the parameters were lowered from",
+    };
+    problems.add(fields.at("lowered_from"), ProblemCode::Type, message);
+    None
 }
 
 fn read_timeout(fields: &Fields<'_>, problems: &mut Problems) -> Option<u16> {

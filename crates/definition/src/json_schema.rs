@@ -108,6 +108,7 @@ fn own_properties() -> Map<String, Value> {
         "side_effect": { "type": ["boolean", "null"], "description": "Whether a call changes something outside" },
         "timeout": { "type": ["integer", "null"], "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds" },
         "group": text_or_null("The group, for allowlists"),
+        "lowered_from": { "type": ["object", "null"], "description": "The JSON Schema that the parameters were lowered from: it checks the arguments" },
         "protocol": { "enum": ["http", "mcp", null], "description": "mcp: the call goes through the MCP client" },
         "mcp": {
             "type": ["object", "null"],

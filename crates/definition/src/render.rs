@@ -171,6 +171,10 @@ impl Definition {
         let mut headers = Vec::with_capacity(self.request.headers.len() + 2);
         let mut secrets = Vec::new();
         for (name, template) in &self.request.headers {
+            // As in the query: what an absent parameter would fill is not sent.
+            if template.sole_slot().is_some_and(|slot| matches!(slot, Slot::Param(_)) && input.is_absent(slot)) {
+                continue;
+            }
             headers.push(render_header(name, template, input, &mut secrets)?);
         }
         let plain =
@@ -411,8 +415,34 @@ fn render_body(form: &BodyForm, input: RenderInput<'_>) -> String {
     match form {
         BodyForm::Structured(node) => render_node(node, input).unwrap_or(Value::Null).to_string(),
         BodyForm::JsonText(template) => render_json_text(template, input),
+        BodyForm::FormFields(node) => {
+            let mut out = String::new();
+            if let Some(value) = render_node(node, input) {
+                append_form(&mut out, "", &value);
+            }
+            out
+        }
         BodyForm::FormText(template) => template.fill(|slot| encode(&input.text(slot)).to_string()),
         BodyForm::PlainText(template) => template.fill(|slot| input.text(slot)),
+    }
+}
+
+/// Appends a value as form fields, what lies deeper with brackets. Keys of brackets stay readable: they are encoded only
+/// in what they name.
+fn append_form(out: &mut String, key: &str, value: &Value) {
+    let inner = |name: &str| match key {
+        "" => encode(name).to_string(),
+        key => format!("{key}[{}]", encode(name)),
+    };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, value)| append_form(out, &inner(name), value)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, item)| append_form(out, &inner(&i.to_string()), item))
+        }
+        scalar => {
+            let separator = if out.is_empty() { "" } else { "&" };
+            out.push_str(&format!("{separator}{key}={}", encode(&inline_text(scalar))));
+        }
     }
 }
 

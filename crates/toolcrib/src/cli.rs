@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use toolcrib_store::Location;
 
 use crate::commands::{
-    agents, apply, approvals, call, calls, chat, config as config_command, doctor, events, mcp, migrate, skills,
-    tokens, tools, traces, turns,
+    agents, apply, approvals, call, calls, chat, config as config_command, doctor, events, import, mcp, migrate,
+    skills, tokens, tools, traces, turns,
 };
 use crate::config::{self, Config, Loaded, Overrides};
 use crate::connection::Connection;
@@ -59,6 +59,9 @@ enum Command {
     /// Tools: list, show, put, rm, validate, import, versions, restore, search, try
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Make tools of an OpenAPI document or a curl command
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Agents: list, show, put, rm, tools
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
@@ -165,12 +168,18 @@ impl Cli {
                 let makes_it = match &command {
                     Command::Tokens(_) => true,
                     Command::Apply(args) => args.writes(),
+                    Command::Import(command) => command.writes(),
                     _ => false,
                 };
                 let mut location = config.location();
                 let missing = matches!(&location, Location::File(path) if !path.is_file());
-                if missing && matches!(&command, Command::Apply(args) if !args.writes()) {
-                    // What would be written is known without a database, and none is made.
+                // What would be written is known without a database, and none is made.
+                let only_shows = match &command {
+                    Command::Apply(args) => !args.writes(),
+                    Command::Import(command) => !command.writes(),
+                    _ => false,
+                };
+                if missing && only_shows {
                     location = Location::Memory;
                 }
                 let missing = missing && !matches!(location, Location::Memory);
@@ -185,6 +194,7 @@ impl Cli {
                 let done = match command {
                     Command::Doctor(args) => doctor::run(args, &connection, output).await,
                     Command::Tools(command) => command.run(&connection, output).await,
+                    Command::Import(command) => command.run(&config, &connection, output).await,
                     Command::Agents(command) => command.run(&connection, output).await,
                     Command::Apply(args) => args.run(&config, &connection, output).await,
                     Command::Chat(args) => args.run(&connection, output).await,

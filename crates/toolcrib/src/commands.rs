@@ -9,6 +9,7 @@ pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod import;
 pub(crate) mod mcp;
 pub(crate) mod mcp_login;
 pub(crate) mod mcp_stdio;
@@ -38,9 +39,23 @@ pub(crate) fn with_query(path: &str, entries: &[(&str, Option<String>)]) -> Stri
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
-/// Prints the warnings of an answer on standard error.
+/// Prints the warnings of an answer on standard error. What is said of many tools is said once.
 pub(crate) fn print_warnings(answer: &Value) {
-    for warning in answer.get("warnings").and_then(Value::as_array).into_iter().flatten() {
-        eprintln!("warning: {}", warning.as_str().unwrap_or_default());
+    let warnings = answer.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for warning in warnings {
+        let (of, words) = warning.split_once(": ").unwrap_or(("", warning));
+        match said.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, all)) => all.push(of),
+            None => said.push((words, vec![of])),
+        }
+    }
+    for (words, of) in said {
+        match of.as_slice() {
+            [""] => eprintln!("warning: {words}"),
+            [one] => eprintln!("warning: {one}: {words}"),
+            [first, ..] => eprintln!("warning: {first} and {} more: {words}", of.len() - 1),
+            [] => {}
+        }
     }
 }

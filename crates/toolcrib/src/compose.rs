@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolcrib_api::ApiState;
-use toolcrib_egress::{Client, DnsResolver, Guard, TcpDialler};
+use toolcrib_egress::{Client, DnsResolver, Guard, Limits, TcpDialler};
 use toolcrib_executor::{Executor, ExecutorSettings, HttpDispatch, ProtocolDispatch};
 use toolcrib_mcp_ingest::McpClient;
 use toolcrib_registry::Registry;
@@ -27,10 +27,7 @@ pub(crate) struct Parts {
 pub(crate) async fn build(config: &Config, location: &Location, shutdown: CancellationToken) -> anyhow::Result<Parts> {
     let store = Store::open(location, Arc::new(SystemClock), Arc::new(OsRandomness)).await?;
     let registry = Registry::builder(store.clone()).ask_question().open().await?;
-    let limits = config.limits();
-    let guard =
-        Guard::new(Arc::new(config.policy()?), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
-    let client = Client::new(guard, limits, &config.trust_roots()?)?;
+    let client = egress(config, config.limits())?;
     let secrets = ConfiguredSecrets::read(config.secrets.dir.as_deref())?;
     tracing::debug!(secrets = secrets.len(), tools = registry.snapshot().tool_count(), "composed");
     let settings = ExecutorSettings { ledger: config.ledger_settings(), recorder: config.recorder_settings() };
@@ -45,4 +42,11 @@ pub(crate) async fn build(config: &Config, location: &Location, shutdown: Cancel
     let environment = manifest_environment(config.manifest.env.0.clone());
     let state = ApiState::new(engine.clone(), mcp, environment, shutdown, config.people(outgoing)).await?;
     Ok(Parts { store, executor, engine, state })
+}
+
+/// The way out, under the policy of a configuration.
+pub(crate) fn egress(config: &Config, limits: Limits) -> anyhow::Result<Client> {
+    let guard =
+        Guard::new(Arc::new(config.policy()?), Arc::new(DnsResolver::system()), Arc::new(TcpDialler), limits.connect);
+    Ok(Client::new(guard, limits, &config.trust_roots()?)?)
 }

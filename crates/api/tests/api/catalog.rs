@@ -209,3 +209,19 @@ async fn a_tool_may_be_called_like_an_address() {
         assert_eq!(app.get(&format!("/v1/tools/{name}")).await.json()["name"], name);
     }
 }
+
+#[tokio::test]
+async fn a_manifest_lands_before_its_secrets() {
+    let app = App::new().await;
+    let mut tool = get_tool("pay", "https://api.example.com");
+    tool["request"]["headers"] = json!({"Authorization": "Bearer {{secret.not_there}}"});
+    tool["secret_headers"] = json!(["Authorization"]);
+    let manifest = json!({ "tools": [tool] });
+    let now = app.post("/v1/tools/manifest", manifest.clone()).await.json();
+    assert_eq!((&now["created"], now["errors"].as_array().unwrap().len()), (&json!([]), 1), "{now}");
+    let later = app.post("/v1/tools/manifest?secrets=later", manifest.clone()).await.json();
+    assert_eq!((&later["created"], &later["errors"]), (&json!(["pay"]), &json!([])), "{later}");
+    assert!(later["warnings"].to_string().contains("not_there"), "{later}");
+    let odd = app.post("/v1/tools/manifest?secrets=never", manifest).await;
+    assert_eq!(odd.status, StatusCode::BAD_REQUEST);
+}

@@ -15,10 +15,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use toolcrib_definition::NoSecrets;
-use toolcrib_egress::{Client, DnsResolver, Guard, TcpDialler};
 use toolcrib_mcp_ingest::{Authorizer, ClientIdentity, Endpoint, McpClient, McpError, McpServer, OAuth, UserAgent};
 
 use super::segment;
+use crate::compose;
 use crate::config::Config;
 use crate::connection::Connection;
 
@@ -53,14 +53,7 @@ impl LoginArgs {
         })?;
         // Without the header, the server says what it wants.
         let bare = McpServer { headers: serde_json::Map::new(), ..server };
-        let limits = config.limits();
-        let guard = Guard::new(
-            Arc::new(config.policy()?),
-            Arc::new(DnsResolver::system()),
-            Arc::new(TcpDialler),
-            limits.connect,
-        );
-        let http = Client::new(guard, limits, &config.trust_roots()?)?;
+        let http = compose::egress(config, config.limits())?;
         let client = McpClient::new(http.clone());
         let endpoint = Endpoint::of_server(&bare, client.policy(), &NoSecrets)?;
         let deadline = Instant::now() + PATIENCE;

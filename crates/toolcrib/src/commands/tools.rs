@@ -87,6 +87,9 @@ pub(crate) struct TryArgs {
     dry_run: bool,
 }
 
+/// Names that are listed one by one; more are counted.
+const LISTED: usize = 50;
+
 const COLUMNS: [&str; 6] = ["name", "origin", "method", "effect", "group", "description"];
 
 impl ToolsCommand {
@@ -181,20 +184,28 @@ async fn list(api: &Connection, output: Output, group: Option<String>, tag: Opti
 
 pub(crate) async fn import(api: &Connection, output: Output, manifest: &Value) -> anyhow::Result<()> {
     let answer = api.send(Method::POST, "/v1/tools/manifest", Some(manifest)).await?;
-    print_warnings(&answer);
-    output.print(&answer, |answer| {
-        for key in ["created", "updated", "unchanged"] {
-            let names = cell(&answer[key]);
-            if !names.is_empty() {
-                println!("{key}: {names}");
-            }
+    output.print(&answer, |_| {});
+    match report(&answer, output) {
+        0 => Ok(()),
+        left_out => bail!("{left_out} tool(s) were left out"),
+    }
+}
+
+/// Says what became of a manifest, and how many of its tools were left out.
+pub(crate) fn report(answer: &Value, output: Output) -> usize {
+    print_warnings(answer);
+    for key in ["created", "updated", "unchanged"].into_iter().filter(|_| !output.json) {
+        match answer[key].as_array().map_or(0, Vec::len) {
+            0 => {}
+            1..=LISTED => println!("{key}: {}", cell(&answer[key])),
+            many => println!("{key}: {many} tools"),
         }
-    });
-    let errors = answer["errors"].as_array().cloned().unwrap_or_default();
-    for error in &errors {
+    }
+    let errors = answer["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for error in errors {
         eprintln!("left out {}: {}", cell(&error["tool"]), cell(&error["message"]));
     }
-    if errors.is_empty() { Ok(()) } else { bail!("{} tool(s) were left out", errors.len()) }
+    errors.len()
 }
 
 impl ValidateArgs {

@@ -1,0 +1,101 @@
+//! Operations of an OpenAPI document (3.0 and 3.1) become tools.
+//!
+//! The document is read as it comes: a part that is odd costs the operations that need it, and no other.
+
+mod body;
+mod document;
+mod operation;
+mod parameters;
+mod schema;
+mod security;
+mod server;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use self::document::Document;
+use self::operation::Operation;
+use crate::names::{Names, snake};
+use crate::report::{ImportError, Imported, OperationReport, Options, SecretNeeded};
+
+/// The methods that OpenAPI knows and a tool can have.
+const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
+/// Those that no tool has.
+const OTHER_METHODS: [&str; 2] = ["options", "trace"];
+
+/// What holds for every operation of a document.
+struct Api<'a> {
+    document: Document<'a>,
+    options: &'a Options,
+    group: Option<String>,
+    base_url: Result<String, ImportError>,
+}
+
+/// Makes a tool of each operation of an OpenAPI document.
+///
+/// # Errors
+/// [`ImportError::NotOpenApi`] when it is no such document, [`ImportError::NoServer`] when no operation has a whole address. What is wrong with one
+/// operation stands in its report.
+pub fn openapi(document: &Value, options: &Options) -> Result<Imported, ImportError> {
+    let document = Document::read(document)?;
+    let title = document.text("/info/title").unwrap_or("api");
+    let group = options.group.clone().or_else(|| Some(snake(title)).filter(|group| !group.is_empty()));
+    let base_url = server::base_url(&document, document.root.get("servers"), options);
+    let api = Api { document, options, group, base_url };
+    let mut names = Names::default();
+    let mut imported = Imported::default();
+    let mut secrets = BTreeSet::new();
+    let mut without_server = None;
+    for (path, item, method) in api.operations() {
+        let Some(operation) = Operation::read(&api, path, item, method) else { continue };
+        if !operation.is_wanted(options) {
+            continue;
+        }
+        let mut report = OperationReport {
+            method: method.to_ascii_uppercase(),
+            path: path.to_owned(),
+            operation_id: operation.id().map(str::to_owned),
+            tool: None,
+            problems: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut needed: Vec<SecretNeeded> = Vec::new();
+        match operation.tool(&mut names, &mut needed, &mut report.notes) {
+            Ok(tool) => {
+                report.tool = Some(tool.name.as_str().to_owned());
+                imported.tools.push(tool);
+                secrets.extend(needed);
+            }
+            Err(problems) => {
+                if let (Err(error), true) = (&api.base_url, options.base_url.is_none()) {
+                    without_server.get_or_insert_with(|| error.clone());
+                }
+                report.problems = problems;
+            }
+        }
+        imported.operations.push(report);
+    }
+    imported.secrets = secrets.into_iter().collect();
+    match without_server {
+        Some(error) if imported.tools.is_empty() => Err(error),
+        _ => Ok(imported),
+    }
+}
+
+impl<'a> Api<'a> {
+    /// Path, path item and method of each operation.
+    fn operations(&self) -> Vec<(&'a str, &'a Map<String, Value>, &'a str)> {
+        let root: &'a Value = self.document.root;
+        let paths = root.get("paths").and_then(Value::as_object).into_iter().flatten();
+        let mut found = Vec::new();
+        for (path, item) in paths.filter(|(path, _)| path.starts_with('/')) {
+            let Ok(item) = self.document.resolve(item) else { continue };
+            let Some(item) = item.as_object() else { continue };
+            let known = |key: &str| METHODS.contains(&key) || OTHER_METHODS.contains(&key);
+            let methods = item.keys().map(String::as_str).filter(|key| known(key));
+            found.extend(methods.map(|method| (path.as_str(), item, method)));
+        }
+        found
+    }
+}
