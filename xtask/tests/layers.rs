@@ -17,9 +17,22 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-skills", &["definition", "registry", "store"]),
     ("toolcrib-turn", &["definition", "egress", "executor", "registry", "skills", "store"]),
     ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn"]),
+    ("toolcrib-studio", &[]),
     (
         "toolcrib",
-        &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn", "api", "import"],
+        &[
+            "definition",
+            "egress",
+            "executor",
+            "mcp-ingest",
+            "registry",
+            "skills",
+            "store",
+            "turn",
+            "api",
+            "import",
+            "studio",
+        ],
     ),
 ];
 

@@ -80,6 +80,7 @@ mod tools;
 mod traces;
 mod turn_stream;
 mod turns;
+mod whoami;
 
 pub use auth::Principal;
 pub use body::{MAX_BODY, MAX_MANIFEST};

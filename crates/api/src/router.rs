@@ -20,7 +20,7 @@ use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
     agent_tools, agents, approval_page, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest,
-    mcp_servers, responses, skills, tokens, tool_try, tool_versions, tools, traces, turns,
+    mcp_servers, responses, skills, tokens, tool_try, tool_versions, tools, traces, turns, whoami,
 };
 
 /// Who the server answers.
@@ -106,6 +106,7 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(events::follow))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(whoami::read))
         .routes(routes!(mcp_servers::list))
         .routes(routes!(mcp_servers::read, mcp_servers::write, mcp_servers::delete))
         .routes(routes!(mcp_servers::import))

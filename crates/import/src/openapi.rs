@@ -21,6 +21,8 @@ use crate::report::{ImportError, Imported, OperationReport, Options, SecretNeede
 
 /// The methods that OpenAPI knows and a tool can have.
 const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
+/// The longest title that is a group, in bytes.
+const LONGEST_GROUP: usize = 24;
 /// Those that no tool has.
 const OTHER_METHODS: [&str; 2] = ["options", "trace"];
 
@@ -39,9 +41,8 @@ struct Api<'a> {
 /// operation stands in its report.
 pub fn openapi(document: &Value, options: &Options) -> Result<Imported, ImportError> {
     let document = Document::read(document)?;
-    let title = document.text("/info/title").unwrap_or("api");
-    let group = options.group.clone().or_else(|| Some(snake(title)).filter(|group| !group.is_empty()));
     let base_url = server::base_url(&document, document.root.get("servers"), options);
+    let group = options.group.clone().or_else(|| group_of(document.text("/info/title"), base_url.as_deref().ok()));
     let api = Api { document, options, group, base_url };
     let mut names = Names::default();
     let mut imported = Imported::default();
@@ -80,6 +81,17 @@ pub fn openapi(document: &Value, options: &Options) -> Result<Imported, ImportEr
     match without_server {
         Some(error) if imported.tools.is_empty() => Err(error),
         _ => Ok(imported),
+    }
+}
+
+/// The title as a name, or the site where the title is a sentence.
+fn group_of(title: Option<&str>, base_url: Option<&str>) -> Option<String> {
+    let title = title.map(snake).unwrap_or_default();
+    let site = || base_url.map(server::site).filter(|site| !site.is_empty());
+    match title.len() {
+        1..=LONGEST_GROUP => Some(title),
+        0 => site(),
+        _ => site().or(Some(title)),
     }
 }
 

@@ -42,7 +42,11 @@ pub(crate) async fn bind(config: &Config, location: &Location, address: SocketAd
     };
     let audience = if address.ip().is_loopback() { Audience::Loopback } else { Audience::Network };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let router = router(parts.state.clone(), audience);
+    let by_https = |url: &String| url.starts_with("https://");
+    let settings =
+        toolcrib_studio::Settings { https: tls.is_some() || config.server.public_url.as_ref().is_some_and(by_https) };
+    let api = router(parts.state.clone(), audience);
+    let router = api.clone().merge(toolcrib_studio::router(api, settings));
     let server = Server::bind(address, tls, router, config.server_settings())
         .await
         .with_context(|| format!("{address} can't be listened on; is another server running there?"))?;

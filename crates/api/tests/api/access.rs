@@ -51,6 +51,7 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/traces/{id}", &["admin", "operator", "auditor"]),
     ("GET", "/v1/sessions/{session}/evidence", &["admin", "operator", "caller", "auditor"]),
     ("GET", "/v1/events", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/whoami", &["admin", "operator", "caller", "auditor"]),
     ("GET", "/v1/tokens", &["admin"]),
     ("POST", "/v1/tokens", &["admin"]),
     ("DELETE", "/v1/tokens/{id}", &["admin"]),
@@ -116,6 +117,8 @@ async fn a_bound_token_is_good_for_its_agents_only() {
                     | "/v1/calls"
                     | "/v1/approvals"
                     | "/v1/turns"
+                    // It says no more than whose the token is.
+                    | "/v1/whoami"
                     // Its body names the agent; turns.rs tries that.
                     | "/v1/responses"
                     | "/v1/sessions/{session}/evidence"

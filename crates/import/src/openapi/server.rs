@@ -4,6 +4,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::document::Document;
+use crate::names::snake;
 use crate::report::{ImportError, Options};
 
 /// The base of these servers, or the one that was given, without a slash at its end.
@@ -43,4 +44,11 @@ fn whole(address: &str, source: Option<&str>) -> Option<String> {
     };
     let good = matches!(url.scheme(), "http" | "https") && url.has_host();
     good.then(|| url.as_str().split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned())
+}
+
+/// The name of the site at an address: `github` of `https://api.github.com`.
+pub(super) fn site(base_url: &str) -> String {
+    let host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let labels: Vec<&str> = host.split('.').filter(|label| !matches!(*label, "www" | "api" | "com")).collect();
+    snake(labels.first().copied().unwrap_or_default())
 }

@@ -1,0 +1,92 @@
+//! The API, asked in process.
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH};
+use http::{HeaderValue, Method, Request};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::failure::Failure;
+
+/// The API's router. Cloning is cheap and is the same API.
+#[derive(Clone)]
+pub(crate) struct Api(Router);
+
+/// The API for somebody.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    api: Api,
+    token: String,
+    /// What the browser named: the API judges it as its own.
+    host: HeaderValue,
+}
+
+impl Api {
+    pub(crate) fn new(router: Router) -> Self {
+        Self(router)
+    }
+
+    pub(crate) fn caller(&self, token: &str, host: HeaderValue) -> Caller {
+        Caller { api: self.clone(), token: token.to_owned(), host }
+    }
+}
+
+impl Caller {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.send(Method::GET, path, None, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.send(Method::POST, path, Some(body), None).await
+    }
+
+    /// Asks, and reads the answer. `revision` is the one that is to be changed.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        revision: Option<&str>,
+    ) -> Result<Value, Failure> {
+        let mut request = Request::new(Body::from(body.map(Value::to_string).unwrap_or_default()));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|_| Failure::internal("a path of the API could not be written"))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.host.clone());
+        if body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if !self.token.is_empty() {
+            let bearer = HeaderValue::try_from(format!("Bearer {}", self.token));
+            let mut bearer = bearer.map_err(|_| Failure::not_logged_in())?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        if let Some(revision) = revision.and_then(|revision| HeaderValue::try_from(revision).ok()) {
+            headers.insert(IF_MATCH, revision);
+        }
+        let Ok(response) = self.api.0.clone().oneshot(request).await;
+        let status = response.status();
+        let bytes = match response.into_body().collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(_) => Bytes::new(),
+        };
+        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if status.is_success() { Ok(answer) } else { Err(Failure::of(status, &answer)) }
+    }
+}
+
+/// A text as one segment of a path, or as a value of a query.
+pub(crate) fn segment(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+/// A path with the query entries that hold something.
+pub(crate) fn with_query(path: &str, entries: &[(&str, &str)]) -> String {
+    let set = entries.iter().filter(|(_, value)| !value.is_empty());
+    let query = set.map(|(key, value)| format!("{key}={}", segment(value))).collect::<Vec<_>>().join("&");
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}

@@ -1,0 +1,175 @@
+//! One tool: what it is, what the model reads, what it was, and trying it.
+
+use axum::Extension;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Redirect, Response};
+use http::Method;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use crate::api::segment;
+use crate::failure::Failure;
+use crate::guard::{Form, Operator};
+use crate::layout;
+use crate::shown::{block, list, pretty, shown, status, text, time};
+
+pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(name): Path<String>) -> Response {
+    match page(&operator, &name, None).await {
+        Ok(response) => response,
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Shows the request of a call, and makes it when the form says so.
+pub(crate) async fn try_it(
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+    Extension(form): Extension<Form>,
+) -> Response {
+    let tried = Tried::of(&operator, &name, &form).await;
+    match page(&operator, &name, Some(&tried)).await {
+        Ok(response) => response,
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Makes a version the current one again.
+pub(crate) async fn restore(
+    Extension(operator): Extension<Operator>,
+    Path((name, version)): Path<(String, u64)>,
+) -> Response {
+    let path = format!("/v1/tools/{}/versions/{version}/restore", segment(&name));
+    match operator.api.send(Method::POST, &path, None, None).await {
+        Ok(_) => Redirect::to(&format!("/studio/tools/{}", segment(&name))).into_response(),
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// What came of a try.
+struct Tried {
+    arguments: String,
+    ctx: String,
+    answer: Result<Value, Failure>,
+}
+
+impl Tried {
+    async fn of(operator: &Operator, name: &str, form: &Form) -> Self {
+        let (arguments, ctx) = (form.text("arguments").to_owned(), form.text("ctx").to_owned());
+        let read = |what: &str, text: &str| match text.trim() {
+            "" => Ok(json!({})),
+            text => serde_json::from_str::<Value>(text)
+                .map_err(|error| Failure { detail: format!("{what} are not JSON: {error}"), ..unread() }),
+        };
+        let answer = match (read("the arguments", &arguments), read("the fields of ctx", &ctx)) {
+            (Ok(arguments), Ok(ctx)) => {
+                let body = json!({ "arguments": arguments, "ctx": ctx, "send": form.text("send") == "yes" });
+                operator.api.post(&format!("/v1/tools/{}/try", segment(name)), &body).await
+            }
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+        };
+        Self { arguments, ctx, answer }
+    }
+}
+
+fn unread() -> Failure {
+    Failure { code: "studio.form".to_owned(), ..Failure::internal("") }
+}
+
+async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<Response, Failure> {
+    let path = format!("/v1/tools/{}", segment(name));
+    let versions_path = format!("{path}/versions");
+    let (tool, versions) = tokio::join!(operator.api.get(&path), operator.api.get(&versions_path));
+    let tool = tool?;
+    let definition = &tool["definition"];
+    let is_data = !definition.is_null();
+    let body = html! {
+        h1 { (shown(name)) }
+        @if !is_data { p.hint { "It is compiled into the program: it can be read and tried here, and not changed." } }
+        dl {
+            dt { "Origin" } dd { (shown(text(&tool, "origin"))) }
+            @if is_data {
+                dt { "Request" } dd { code { (shown(text(&definition["request"], "method"))) " " (shown(text(&definition["request"], "url"))) } }
+                dt { "Group" } dd { (shown(text(definition, "group"))) }
+                dt { "Effect" } dd { @if definition["side_effect"] == true { "changes something: a call is never sent twice blindly" } @else { "reads only" } }
+                dt { "Approval" } dd { code { (pretty(&definition["approval"])) } }
+                dt { "Changed" } dd { (time(&tool["updated_at"])) " UTC, version " (tool["version"]) }
+            }
+        }
+        p { a href={ "/studio/traces?tool=" (segment(name)) } { "Its calls" } }
+        (block("What the model reads", &tool["shown"]))
+        @if operator.may_write() { (try_form(operator, name, tried)) }
+        @if is_data { (block("Definition", definition)) }
+        @if let Ok(versions) = &versions { (versions_table(operator, name, versions)) }
+    };
+    Ok(layout::page(operator, name, &body))
+}
+
+fn try_form(operator: &Operator, name: &str, tried: Option<&Tried>) -> Markup {
+    let (arguments, ctx) = tried.map_or(("", ""), |tried| (tried.arguments.as_str(), tried.ctx.as_str()));
+    html! {
+        h2 #try { "Try it" }
+        form method="post" action={ "/studio/tools/" (segment(name)) "/try#try" } {
+            (layout::form_key(operator))
+            label for="arguments" { "Arguments, as JSON" }
+            textarea #arguments name="arguments" spellcheck="false" { (arguments) }
+            label for="ctx" { "Fields of ctx, as JSON" }
+            input #ctx name="ctx" value=(ctx) spellcheck="false";
+            div.actions {
+                button.primary name="send" value="no" { "Show the request" }
+                button.danger name="send" value="yes" { "Send it" }
+            }
+        }
+        @if let Some(tried) = tried {
+            @match &tried.answer {
+                Err(failure) => (failure.notice()),
+                Ok(answer) => (came_of(answer)),
+            }
+        }
+    }
+}
+
+fn came_of(answer: &Value) -> Markup {
+    let outcome = &answer["outcome"];
+    html! {
+        @if let Some(error) = answer["error"].as_str() {
+            div.notice.bad role="alert" { p { "Nothing would be sent. The model would read: " (shown(error)) } }
+        }
+        (block("The request, secrets masked", &answer["request"]))
+        @if !outcome.is_null() {
+            p role="status" {
+                (status(text(outcome, "status"))) " in " (outcome["duration_ms"]) " ms. "
+                a href={ "/studio/traces/" (segment(text(outcome, "trace_id"))) } { "What went over the wire" }
+            }
+            (block("What the model reads of it", &outcome["result"]))
+        }
+    }
+}
+
+fn versions_table(operator: &Operator, name: &str, versions: &Value) -> Markup {
+    let versions = list(versions, "versions");
+    html! {
+        @if !versions.is_empty() {
+            h2 { "Versions" }
+            table {
+                thead { tr { th scope="col" { "Version" } th scope="col" { "Written (UTC)" } th scope="col" { "By" } th scope="col" { "" } } }
+                tbody {
+                    @for (place, version) in versions.iter().enumerate() {
+                        tr {
+                            th scope="row" { (version["version"]) }
+                            td { (time(&version["created_at"])) }
+                            td { (shown(text(version, "actor"))) }
+                            td {
+                                @if place > 0 && operator.may_write() {
+                                    form method="post" action={ "/studio/tools/" (segment(name)) "/versions/" (version["version"]) "/restore" } {
+                                        (layout::form_key(operator))
+                                        button { "Restore version " (version["version"]) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The list of tools.
+
+use axum::Extension;
+use axum::extract::Query;
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use serde::Deserialize;
+
+use crate::api::{segment, with_query};
+use crate::guard::Operator;
+use crate::layout;
+use crate::shown::{list as items, shown, text, time};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolsQuery {
+    q: String,
+    group: String,
+    tag: String,
+    after: String,
+}
+
+pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query): Query<ToolsQuery>) -> Response {
+    let ToolsQuery { q, group, tag, after } = &query;
+    let asked = [("q", q.as_str()), ("group", group), ("tag", tag)];
+    let path = with_query("/v1/tools", &[asked[0], asked[1], asked[2], ("after", after), ("limit", "100")]);
+    let answer = match operator.api.get(&path).await {
+        Ok(answer) => answer,
+        Err(failure) => return failure.into_response(),
+    };
+    let tools = items(&answer, "tools");
+    let body = html! {
+        h1 { "Tools" }
+        form.row method="get" action="/studio/tools" role="search" {
+            div { label for="q" { "Search" } input #q type="search" name="q" value=(q) placeholder="words, or a name"; }
+            div { label for="group" { "Group" } input #group name="group" value=(group); }
+            div { label for="tag" { "Tag" } input #tag name="tag" value=(tag); }
+            button { "Find" }
+        }
+        p.hint { (answer["total"]) " tool(s) in all" }
+        @if tools.is_empty() {
+            p { "No tool fits. " a href="/studio/tools" { "Show all" } }
+        } @else {
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "Name" } th scope="col" { "What the model reads" } th scope="col" { "Origin" }
+                    th scope="col" { "Method" } th scope="col" { "Group" } th scope="col" { "Changed (UTC)" }
+                } }
+                tbody {
+                    @for tool in tools {
+                        @let name = text(tool, "name");
+                        tr {
+                            th scope="row" { a href={ "/studio/tools/" (segment(name)) } { (shown(name)) } }
+                            td { (shown(&first_line(text(tool, "description")))) }
+                            td { (shown(text(tool, "origin"))) }
+                            td { (shown(text(tool, "method"))) }
+                            td {
+                                @let group = text(tool, "group");
+                                @if !group.is_empty() {
+                                    a href=(with_query("/studio/tools", &[("group", group)])) { (shown(group)) }
+                                }
+                            }
+                            td { (time(&tool["updated_at"])) }
+                        }
+                    }
+                }
+            } }
+            (layout::next(&with_query("/studio/tools", &asked), answer["next"].as_str()))
+        }
+    };
+    layout::page(&operator, "Tools", &body)
+}
+
+/// The beginning of a description.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(160) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,115 @@
+//! Texts of others as a person can read them: whatever they hold, they are text.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// The longest text that is shown at once, in characters.
+const LONGEST: usize = 20_000;
+
+/// A text with what can't be seen, or turns the direction of reading, written out.
+pub(crate) fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (place, ch) in text.chars().enumerate() {
+        if place == LONGEST {
+            out.push_str(&format!("… ({} more bytes)", text.len() - out.len().min(text.len())));
+            break;
+        }
+        match ch {
+            '\n' | '\t' => out.push(ch),
+            '\u{0}'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(ch)).unwrap_or('\u{fffd}')),
+            '\u{7f}' => out.push('\u{2421}'),
+            // Directions, joiners, invisible operators and the like.
+            '\u{80}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}' => out.push_str(&format!("[U+{:04X}]", u32::from(ch))),
+            ch => out.push(ch),
+        }
+    }
+    out
+}
+
+/// The text below a key; empty when there is none.
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list below a key.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A value as JSON that a person reads, or as the text that it is.
+pub(crate) fn pretty(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ (Value::Object(_) | Value::Array(_))) => shown(&format!("{inner:#}")),
+            _ => shown(text),
+        },
+        other => shown(&format!("{other:#}")),
+    }
+}
+
+/// A block of JSON or text.
+pub(crate) fn block(title: &str, value: &Value) -> Markup {
+    html! {
+        @if !value.is_null() {
+            section.block {
+                h3 { (title) }
+                pre tabindex="0" { code { (pretty(value)) } }
+            }
+        }
+    }
+}
+
+/// A time in ms since 1970, in UTC, for people and for machines.
+pub(crate) fn time(value: &Value) -> Markup {
+    let timestamp = value.as_i64().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    html! {
+        @if let Some(timestamp) = timestamp {
+            @let words = timestamp.strftime("%Y-%m-%d %H:%M:%S").to_string();
+            time datetime=(timestamp.to_string()) { (words) }
+        }
+    }
+}
+
+/// A status, so that a bad one can't be overlooked and none is told by its colour alone.
+pub(crate) fn status(word: &str) -> Markup {
+    let (class, sign) = match word {
+        "ok" | "halted" | "succeeded" | "completed" | "approved" | "answered" => ("good", "✓"),
+        "error" | "failed" | "denied" | "in_doubt" | "unknown" | "expired" => ("bad", "✗"),
+        "waiting" | "open" | "awaiting" | "parked" | "queued" | "running" => ("wait", "…"),
+        _ => ("", "·"),
+    };
+    html! { span.status.(class) { span aria-hidden="true" { (sign) " " } (shown(word)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_cannot_be_seen_is_written_out() {
+        let check = |text: &str, expected: &str| assert_eq!(shown(text), expected);
+        check("plain\ttext\n", "plain\ttext\n");
+        check("a\u{0}b\u{1b}[31m", "a␀b␛[31m");
+        check("user\u{202e}gpj.exe", "user[U+202E]gpj.exe");
+        check("zero\u{200b}width", "zero[U+200B]width");
+        check("tag\u{e0041}", "tag[U+E0041]");
+        assert!(shown(&"x".repeat(1 << 20)).len() < 21_000);
+    }
+
+    #[test]
+    fn markup_is_text() {
+        let block = block("Body", &json!("<script>alert(1)</script>")).into_string();
+        assert!(!block.contains("<script>") && block.contains("&lt;script&gt;"), "{block}");
+        assert!(!status("\"><img src=x>").into_string().contains("<img"));
+    }
+}
