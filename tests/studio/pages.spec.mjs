@@ -1,16 +1,7 @@
 // Every page, at three widths, in light and dark: what it shows, how it looks, and whether everybody can use it.
 
-import AxeBuilder from "@axe-core/playwright";
+import { looksRight } from "./looks.mjs";
 import { HOSTILE, api, expect, test } from "./servers.mjs";
-
-/** What has to hold of any page. */
-async function looksRight(page, name, info) {
-  await page.screenshot({ path: info.outputPath(`${name}.png`), fullPage: true });
-  const found = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]).analyze();
-  expect(found.violations.map((violation) => `${violation.id}: ${violation.nodes[0].html}`)).toEqual([]);
-  const [inner, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
-  expect(whole, "nothing is wider than the screen").toBeLessThanOrEqual(inner);
-}
 
 test("logging in, wrongly, and out", async ({ page, crib }, info) => {
   await page.goto(`${crib.address}/studio/tools`);

@@ -17,7 +17,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("toolcrib-skills", &["definition", "registry", "store"]),
     ("toolcrib-turn", &["definition", "egress", "executor", "registry", "skills", "store"]),
     ("toolcrib-api", &["definition", "egress", "executor", "mcp-ingest", "registry", "skills", "store", "turn"]),
-    ("toolcrib-studio", &[]),
+    ("toolcrib-studio", &["definition", "import"]),
     (
         "toolcrib",
         &[

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -43,6 +43,11 @@ impl Caller {
         self.send(Method::POST, path, Some(body), None).await
     }
 
+    /// Writes what must not be there yet.
+    pub(crate) async fn create(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask(Method::PUT, path, Some(body), Some((IF_NONE_MATCH, "*"))).await
+    }
+
     /// Asks, and reads the answer. `revision` is the one that is to be changed.
     pub(crate) async fn send(
         &self,
@@ -50,6 +55,16 @@ impl Caller {
         path: &str,
         body: Option<&Value>,
         revision: Option<&str>,
+    ) -> Result<Value, Failure> {
+        self.ask(method, path, body, revision.map(|revision| (IF_MATCH, revision))).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        condition: Option<(HeaderName, &str)>,
     ) -> Result<Value, Failure> {
         let mut request = Request::new(Body::from(body.map(Value::to_string).unwrap_or_default()));
         *request.method_mut() = method;
@@ -65,8 +80,10 @@ impl Caller {
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }
-        if let Some(revision) = revision.and_then(|revision| HeaderValue::try_from(revision).ok()) {
-            headers.insert(IF_MATCH, revision);
+        if let Some((name, value)) = condition
+            && let Ok(value) = HeaderValue::try_from(value)
+        {
+            headers.insert(name, value);
         }
         let Ok(response) = self.api.0.clone().oneshot(request).await;
         let status = response.status();

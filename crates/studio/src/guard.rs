@@ -20,8 +20,8 @@ use crate::session::Session;
 /// No script or style but our own files, no other origin, no frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-/// The longest form, in bytes (4 MiB).
-const LONGEST_FORM: usize = 4 << 20;
+/// The longest form, in bytes (16 MiB).
+const LONGEST_FORM: usize = 16 << 20;
 /// The field of a form that proves that it is ours.
 pub(crate) const FORM_KEY: &str = "form_key";
 
@@ -54,6 +54,13 @@ impl Form {
 
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+}
+
+impl Form {
+    /// Every value of a field that may be there more than once.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 

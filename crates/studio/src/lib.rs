@@ -16,6 +16,7 @@
 
 mod api;
 mod assets;
+mod editor;
 mod failure;
 mod guard;
 mod layout;

@@ -5,7 +5,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::api::Api;
-use crate::pages::{approvals, home, tool, tools, traces};
+use crate::pages::{approvals, editor, home, new, tool, tools, traces};
 use crate::{assets, guard, login};
 
 /// How the Studio is served.
@@ -30,6 +30,14 @@ pub fn router(api: Router, settings: Settings) -> Router {
         .route("/studio/logout", post(login::logout))
         .route("/studio/tools", get(tools::list))
         .route("/studio/tools/{name}", get(tool::show))
+        .route("/studio/tools/{name}/edit", get(editor::open))
+        .route("/studio/save", post(editor::save))
+        .route("/studio/check", post(editor::check))
+        .route("/studio/preview", post(editor::show))
+        .route("/studio/new", get(new::choose))
+        .route("/studio/new/blank", get(new::blank))
+        .route("/studio/new/curl", post(new::from_curl))
+        .route("/studio/new/openapi", post(new::from_openapi))
         .route("/studio/tools/{name}/try", post(tool::try_it))
         .route("/studio/tools/{name}/versions/{version}/restore", post(tool::restore))
         .route("/studio/traces", get(traces::list))

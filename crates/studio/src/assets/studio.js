@@ -39,3 +39,30 @@ for (const part of document.querySelectorAll("[data-live]")) {
     }
   }, seconds * 1000);
 }
+
+// An editor is checked as somebody types: each problem goes to its field, and what the tool would be stands below.
+for (const form of document.querySelectorAll("form[data-check]")) {
+  const checked = document.getElementById("checked");
+  let pause;
+  let asked = 0;
+  const check = async () => {
+    const number = ++asked;
+    const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+    if (!answer?.ok || answer.redirected || number !== asked) return;
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const list of form.querySelectorAll("ul.problems")) list.replaceChildren();
+    for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+    for (const told of part.querySelectorAll("li[data-field]")) {
+      form.querySelector(`#${CSS.escape(told.dataset.field)}-problems`)?.append(told);
+      form.querySelector(`#${CSS.escape(told.dataset.field)}`)?.setAttribute("aria-invalid", "true");
+    }
+    const open = [...checked.querySelectorAll("details")].map((details) => details.open);
+    checked.replaceChildren(...part.body.childNodes);
+    checked.querySelectorAll("details").forEach((details, place) => (details.open = open[place] ?? false));
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(pause);
+    pause = setTimeout(check, 300);
+  });
+  check();
+}

@@ -95,7 +95,12 @@ async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<
                 dt { "Changed" } dd { (time(&tool["updated_at"])) " UTC, version " (tool["version"]) }
             }
         }
-        p { a href={ "/studio/traces?tool=" (segment(name)) } { "Its calls" } }
+        p {
+            a href={ "/studio/traces?tool=" (segment(name)) } { "Its calls" }
+            @if is_data && operator.may_write() {
+                " · " a href={ "/studio/tools/" (segment(name)) "/edit" } { "Edit it" }
+            }
+        }
         (block("What the model reads", &tool["shown"]))
         @if operator.may_write() { (try_form(operator, name, tried)) }
         @if is_data { (block("Definition", definition)) }

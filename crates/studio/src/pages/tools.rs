@@ -37,7 +37,10 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
             div { label for="tag" { "Tag" } input #tag name="tag" value=(tag); }
             button { "Find" }
         }
-        p.hint { (answer["total"]) " tool(s) in all" }
+        p.hint {
+            (answer["total"]) " tool(s) in all"
+            @if operator.may_write() { " · " a href="/studio/new" { "A new tool" } }
+        }
         @if tools.is_empty() {
             p { "No tool fits. " a href="/studio/tools" { "Show all" } }
         } @else {
