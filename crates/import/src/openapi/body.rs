@@ -49,6 +49,12 @@ impl<'a> Places<'_, 'a> {
             return Ok(Some(Value::Object(out)));
         }
         if essence == "application/x-www-form-urlencoded" {
+            // A form without fields is none.
+            let names = resolved.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+            if !required && names.is_none_or(Map::is_empty) {
+                self.headers.shift_remove("Content-Type");
+                return Ok(None);
+            }
             return Err("its body is a form whose fields the document does not name".to_owned());
         }
         let schema = schema.map_or_else(|| serde_json::json!({ "type": "object" }), |schema| self.schemas.take(schema));

@@ -103,10 +103,14 @@ fn forms_and_texts() {
     let form = json!({"operationId": "charge", "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object", "properties": {
         "amount": {"type": "integer"}, "metadata": {"type": "object", "additionalProperties": {"type": "string"}}, "expand": {"type": "array", "items": {"type": "string"}},
     }}}}}, "responses": {}});
-    let (tool, _) = tool("3.0.0", "/charges", "post", form, json!({}));
+    let (tool, _) = super::openapi::tool("3.0.0", "/charges", "post", form, json!({}));
     let request = render(&tool, json!({"amount": 5, "metadata": {"order id": "a&b"}, "expand": ["x", "y"]}));
     assert_eq!(request.body.as_deref(), Some("amount=5&metadata[order%20id]=a%26b&expand[0]=x&expand[1]=y"));
     assert_eq!(render(&tool, json!({"amount": 5})).body.as_deref(), Some("amount=5"));
+    let none = json!({"operationId": "uncharge", "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object", "properties": {}}}}}, "responses": {}});
+    let (tool, _) = super::openapi::tool("3.0.0", "/charges", "delete", none, json!({}));
+    let request = render(&tool, json!({}));
+    assert_eq!((request.body, request.headers.len()), (None, 0), "a form without fields is none");
     let text = json!({"operationId": "note", "requestBody": {"required": true, "content": {"text/plain": {"schema": {"type": "string"}}}}, "responses": {}});
     let (tool, _) = super::openapi::tool("3.1.0", "/notes", "post", text, json!({}));
     assert_eq!(render(&tool, json!({"body": "Hello"})).body.as_deref(), Some("Hello"));
