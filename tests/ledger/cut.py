@@ -37,6 +37,10 @@ class Cut:
             except OSError:
                 pass
 
+    @property
+    def is_cut(self):
+        return not self.passing.is_set()
+
     def cut(self):
         self.passing.clear()
 
