@@ -61,6 +61,10 @@ def test_a_replica_that_is_cut_off_fires_nothing_twice(tmp_path, effects):
         network.mend()
         back = len(answered)
         wait_until(lambda: len(answered) > back + 20, seconds=60)
+    except BaseException:
+        cut_off.stop()
+        near.stop()
+        raise
     finally:
         network.mend()
         over.set()
