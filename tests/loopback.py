@@ -1,15 +1,30 @@
 """Ports, waits and answers of servers on this machine."""
 
+import random
 import socket
 import time
 
 import httpx
 
 
+#: Below the ports that the system gives to outgoing connections: those may take one between its choice and its use.
+PORTS = range(15_000, 30_000)
+given = set()
+
+
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """A port that nobody has, and that is given once."""
+    while True:
+        port = random.choice(PORTS)
+        if port in given:
+            continue
+        given.add(port)
+        try:
+            # Some servers listen on every address.
+            socket.create_server(("", port)).close()
+            return port
+        except OSError:
+            continue
 
 
 def wait_until(what, seconds=30, every=0.02):

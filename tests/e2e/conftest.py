@@ -6,7 +6,6 @@ httpbin and datasette are the upstreams; httpx and the providers' own packages a
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,17 +14,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from loopback import free_port
 
 from manifest import build
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "e2e-secret-5512-value"
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def wait_for(url, process, seconds=30):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from loopback import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -29,12 +30,6 @@ def target(name):
     path = Path(os.environ.get("TOOLCRIB_TARGET", ROOT / "target" / "debug")) / name
     assert path.is_file(), f"build {path} first: cargo build --workspace"
     return str(path)
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def environment(**more):
