@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::auth::{Access, Principal};
 use crate::body::ManifestBody;
 use crate::extract::{Path, Query};
-use crate::forecast::{agent_warnings, warnings_for};
+use crate::forecast::{warnings_for, warnings_of_agent};
 use crate::problem::{ApiError, ProblemBody};
 use crate::revision::{etag, expectation, write_result};
 use crate::state::ApiState;
@@ -168,7 +168,7 @@ pub(crate) async fn write(
     let agent = Agent::from_json(&body).map_err(|problems| ApiError::Registry(RegistryError::Profile(problems)))?;
     let written = state.registry().put_agent(&agent_id, &agent, expectation(&headers)?).await?;
     let (status, result) = write_result(written.kind);
-    let warnings = agent_warnings(&state.registry().snapshot(), &agent);
+    let warnings = warnings_of_agent(&state, &id, &agent);
     let body = AgentWritten { id, result, revision: written.revision.0, warnings };
     Ok((status, etag(written.revision), Json(body)).into_response())
 }
@@ -186,7 +186,7 @@ async fn apply(
     let applied = pack.apply(state.registry(), state.engine.skills(), expect, &principal.name, dry_run).await?;
     let mut warnings: Vec<String> = pack.tools().iter().flat_map(|tool| warnings_for(state, tool)).collect();
     if !dry_run {
-        warnings.extend(agent_warnings(&state.registry().snapshot(), pack.agent()));
+        warnings.extend(warnings_of_agent(state, id.as_str(), pack.agent()));
     }
     let created = applied.changes.first().is_some_and(|change| change.kind == Some(WriteKind::Created));
     let changes = applied.changes.into_iter().map(PackChangeBody::from).collect();

@@ -1,6 +1,6 @@
 //! What is broken, each with the way to mend it.
 
-mod drift;
+pub(crate) mod drift;
 
 use std::collections::HashSet;
 
@@ -18,6 +18,8 @@ use crate::traces::FLUSH;
 
 /// How many tools are looked at for warnings; a catalog that is larger says so.
 const MAX_TOOLS: usize = 2_000;
+/// How long a call may be approved without being made before it is said, in ms.
+const LEFT_READY: i64 = 10_000;
 /// How far back blocked calls are looked for, in ms: one day.
 const BLOCKS_SINCE: i64 = 24 * 3600 * 1000;
 
@@ -36,10 +38,12 @@ pub const DOCTOR_CODES: &[(&str, &str)] = &[
     ("agent.skills_eager", "The agent's eager skills name one that is not there, or that it may not use."),
     ("agent.companion", "A skill of the agent has a companion that the agent may not use."),
     ("agent.provider", "The agent asks a provider that is not configured."),
+    ("agent.no_model", "The agent has instructions, and no model to read them."),
     ("skill.eager", "A skill's frontmatter says eager, which only an agent can."),
     ("skill.names_skill", "A skill's text names another skill that is no companion of it."),
     ("skill.names_agent", "A shared skill's text names an agent that has it."),
     ("skill.companion", "A skill has a companion that is not there."),
+    ("call.no_server", "Calls were approved, and no server runs that would make them."),
     ("provider.secret", "The key of a provider is not configured."),
     ("provider.failing", "The last requests to a provider failed."),
     ("doctor.partial", "The catalog is larger than doctor looks at."),
@@ -120,17 +124,23 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
         find("error", "store.bad_row", "database", format!("{row}; it is left out. Mend the row, or delete it"));
     }
     let providers = state.engine.providers();
-    for (code, subject, message) in drift::all(&snapshot, &skills.catalog(), providers, MAX_TOOLS) {
-        find("warning", code, &subject, message);
+    for drift::Drift { severity, code, subject, message } in
+        drift::all(&snapshot, &skills.catalog(), providers, MAX_TOOLS)
+    {
+        find(severity, code, &subject, message);
     }
-    let asked: HashSet<&str> = snapshot
-        .agents()
-        .flat_map(|(_, agent)| agent.model().into_iter().chain(agent.fallback_models()))
-        .map(|model| model.provider.as_str())
-        .collect();
+    let agents = || snapshot.agents().map(|(_, agent)| agent);
+    let first: HashSet<&str> = agents().filter_map(|agent| Some(agent.model()?.provider.as_str())).collect();
+    let fallback: HashSet<&str> =
+        agents().flat_map(|agent| agent.fallback_models()).map(|model| model.provider.as_str()).collect();
     for (provider, secret) in providers.keys() {
+        if state.secrets().secret(secret).is_some() {
+            continue;
+        }
         // A provider that no agent asks may have no key.
-        if asked.contains(provider) && state.secrets().secret(secret).is_none() {
+        if first.contains(provider) {
+            find("error", "provider.secret", provider, missing_secret(secret));
+        } else if fallback.contains(provider) {
             find("warning", "provider.secret", provider, missing_secret(secret));
         }
     }
@@ -180,6 +190,11 @@ pub(crate) async fn examine(State(state): State<ApiState>, principal: Principal)
             "call.in_doubt",
             store.count_in_doubt().await?,
             "call(s) are in doubt; `toolcrib calls list --state in_doubt`",
+        ),
+        (
+            "call.no_server",
+            store.count_left_ready(LEFT_READY).await?,
+            "approved call(s) wait for a server that makes them; start `toolcrib serve` on this database",
         ),
         ("call.approval", store.count_open().await?, "call(s) wait for a person; `toolcrib approvals list`"),
     ] {

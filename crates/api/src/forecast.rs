@@ -3,6 +3,7 @@
 use toolcrib_definition::Definition;
 use toolcrib_registry::{Agent, SYSTEM_TOOLS, Snapshot};
 
+use crate::doctor::drift;
 use crate::state::ApiState;
 
 /// Warnings of a tool: a host that today's egress policy blocks, a secret that is not configured.
@@ -36,6 +37,15 @@ pub(crate) fn warnings_for(state: &ApiState, definition: &Definition) -> Vec<Str
 pub(crate) fn missing_secret(name: &str) -> String {
     let variable = name.to_ascii_uppercase().replace('.', "_");
     format!("the secret {name:?} is not configured; set TOOLCRIB_SECRET_{variable}, or put a file into secrets.dir")
+}
+
+/// Warnings of an agent that was written: what doctor says of it.
+pub(crate) fn warnings_of_agent(state: &ApiState, id: &str, agent: &Agent) -> Vec<String> {
+    let snapshot = state.registry().snapshot();
+    let (skills, providers) = (state.engine.skills().catalog(), state.engine.providers());
+    let mut warnings = agent_warnings(&snapshot, agent);
+    warnings.extend(drift::of_agent(id, agent, &snapshot, &skills, providers).into_iter().map(|drift| drift.message));
+    warnings
 }
 
 /// Warnings of an agent: names that lead nowhere.

@@ -61,6 +61,7 @@ mod mcp;
 mod mcp_follow;
 mod mcp_ingest;
 mod mcp_servers;
+mod models;
 mod notices;
 mod openapi;
 mod people;

@@ -20,7 +20,7 @@ use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
     agent_tools, agents, approval_page, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest,
-    mcp_servers, responses, skills, tokens, tool_try, tool_versions, tools, traces, turns, whoami,
+    mcp_servers, models, responses, skills, tokens, tool_try, tool_versions, tools, traces, turns, whoami,
 };
 
 /// Who the server answers.
@@ -85,6 +85,7 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(turns::events))
         .routes(routes!(turns::cancel))
         .routes(routes!(turns::transcript))
+        .routes(routes!(models::list))
         .routes(routes!(responses::create))
         .routes(routes!(responses::read))
         .routes(routes!(responses::cancel))

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolcrib_definition::{Ctx, json};
 use toolcrib_store::{TurnFilter, TurnRow, TurnState};
-use toolcrib_turn::{NewMessage, TurnEvent, TurnHandle, session_or_chat};
+use toolcrib_turn::{NewMessage, TurnEvent, TurnHandle, recorded, session_or_chat};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::agents::not_found as no_agent;
@@ -49,6 +49,11 @@ pub(crate) struct TurnBody {
     /// The approvals and questions that it waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<String>,
+    /// What happened in it: the events as they are streamed, each with `at` in ms since 1970, without the pieces of text and
+    /// the end. As far as it was written down; left out in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    events: Option<Vec<Value>>,
     /// ms since 1970.
     created_at: i64,
     /// When it last moved, in ms since 1970.
@@ -213,6 +218,7 @@ async fn body_of(state: &ApiState, row: TurnRow) -> Result<TurnBody, ApiError> {
         outcome: row.outcome.as_deref().and_then(read),
         state: row.state.as_str(),
         approvals,
+        events: None,
         id: row.id,
         agent: row.agent,
         session: row.session,
@@ -259,10 +265,13 @@ pub(crate) async fn read(
 ) -> Result<Json<TurnBody>, ApiError> {
     principal.may(Access::ReadCall)?;
     let row = visible(&state, &principal, &id).await?;
-    Ok(Json(body_of(&state, row).await?))
+    let events = Some(recorded(&row));
+    Ok(Json(TurnBody { events, ..body_of(&state, row).await? }))
 }
 
-/// Follow a turn as server-sent events, from its beginning as far as this server knows, to its end
+/// Follow a turn as server-sent events, from its beginning to its end
+///
+/// What another server did of it is told as far as it was written down, and without the pieces of text.
 #[utoipa::path(get, path = "/v1/turns/{id}/events", tag = "turns", params(("id" = String, Path)), security(("token" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = ProblemBody)))]
 pub(crate) async fn events(

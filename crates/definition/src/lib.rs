@@ -82,7 +82,7 @@ pub use mcp::McpTool;
 pub use name::{InvalidName, MAX_NAME, ToolName, is_name};
 pub use parameters::Parameters;
 pub use path::{InvalidPath, ValuePath};
-pub use problem::{Problem, ProblemCode, Problems};
+pub use problem::{Problem, ProblemCode, Problems, nearest};
 pub use render::{MASK, NoSecrets, PathParam, RenderError, RenderInput, RenderedHeader, RenderedRequest, Secrets};
 pub use request::{Method, Request};
 pub use response::{Evidence, Extract, HaltWhen, Say};

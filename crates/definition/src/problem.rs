@@ -176,7 +176,7 @@ impl fmt::Display for Problems {
 }
 
 /// The known name nearest to a mistyped one, when one is near enough to propose.
-pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_ascii_lowercase();
     known
         .into_iter()

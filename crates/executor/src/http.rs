@@ -43,23 +43,25 @@ impl HttpDispatch {
 
     /// Sends until there is an answer that stands, or nothing more may be sent.
     async fn send_with_retries(&self, outbound: &Outbound, call: PreparedCall<'_>, host: &str) -> (Sending, u32) {
-        let mut sends = 0;
+        let (mut tries, mut sends) = (0, 0);
         let mut last = None;
         loop {
             if let Err(pause) = self.breakers.admit(host, Instant::now()) {
                 let paused = Sending::Paused(pause);
                 return (last.map_or(paused, Sending::Done), sends);
             }
-            sends += 1;
+            tries += 1;
             let result = self.send(outbound, call).await;
+            // A try that found no host, or no connection, has sent nothing.
+            sends += u32::from(result.as_ref().map_or_else(|failure| failure.sent == Sent::InDoubt, |_| true));
             let wait = match &result {
-                _ if !call.is_repeatable() || sends == MAX_SENDS => None,
+                _ if !call.is_repeatable() || tries == MAX_SENDS => None,
                 Ok(inbound) if is_retryable_status(inbound.status.as_u16()) => {
                     let after = inbound.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                    wait_before(sends, after)
+                    wait_before(tries, after)
                 }
                 Ok(_) => None,
-                Err(failure) if failure.error.retryable() => wait_before(sends, None),
+                Err(failure) if failure.error.retryable() => wait_before(tries, None),
                 Err(_) => None,
             };
             let wait = wait.filter(|wait| Instant::now() + *wait < call.deadline);

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_definition::Ctx;
 use toolcrib_definition::json::parse;
 use toolcrib_registry::{Entry, NoClient};
-use toolcrib_store::{Change, Lease, LedgerRow, LedgerState, StoreError};
+use toolcrib_store::{Change, Lease, LedgerRow, LedgerState, SessionKey, StoreError};
 
 use crate::claim::Claim;
 use crate::events::EventKind;
@@ -62,7 +62,7 @@ impl Executor {
         let look_every = LOOK_EVERY.min(self.inner.ledger.lease / 2);
         let mut purge_at = Instant::now() + PURGE_EVERY;
         loop {
-            if let Err(error) = self.keep_once(&slots).await {
+            if let Err(error) = self.keep_once(&slots, None).await {
                 tracing::warn!(error = %error, reason = error.reason(), "executor.ledger.keep failed");
             }
             if Instant::now() >= purge_at {
@@ -77,7 +77,18 @@ impl Executor {
         }
     }
 
-    async fn keep_once(&self, slots: &Arc<Semaphore>) -> Result<(), StoreError> {
+    /// Runs what was approved of what the turns of these sessions wait for, and nothing else: for a process that is no
+    /// server and has no business with other people's calls.
+    pub async fn run_approved_of(&self, sessions: &[SessionKey]) {
+        let slots = Arc::new(Semaphore::new(AT_ONCE));
+        for of in sessions {
+            if let Err(error) = self.keep_once(&slots, Some(of)).await {
+                tracing::warn!(error = %error, reason = error.reason(), "executor.ledger.keep failed");
+            }
+        }
+    }
+
+    async fn keep_once(&self, slots: &Arc<Semaphore>, of: Option<&SessionKey>) -> Result<(), StoreError> {
         let inner = &self.inner;
         let store = inner.registry.store();
         let overdue = store.move_overdue(&inner.owner).await?;
@@ -92,7 +103,7 @@ impl Executor {
             }
             let most = u32::try_from(free).unwrap_or(u32::MAX);
             let since = Instant::now();
-            let rows = store.claim_ready(&inner.owner, millis(inner.ledger.lease), most).await?;
+            let rows = store.claim_ready(&inner.owner, millis(inner.ledger.lease), most, of).await?;
             if rows.is_empty() {
                 return Ok(());
             }

@@ -180,11 +180,10 @@ impl Agent {
         self.lookup.allow.contains(tool) && !self.lookup.deny.contains(tool)
     }
 
-    /// The same agent with these tools and no others, and this many calls a turn. The tools are still held against its
-    /// list of denied ones.
+    /// The same agent with these tools and no others, and these limits. The tools are still held against its list of denied
+    /// ones.
     #[must_use]
-    pub fn narrowed_to(&self, tools: Vec<String>, max_tool_calls: usize) -> Self {
-        let limits = Limits { max_tool_calls, ..self.limits };
+    pub fn narrowed_to(&self, tools: Vec<String>, limits: Limits) -> Self {
         let lookup = Lookup { allow: tools.iter().cloned().collect(), groups: HashSet::new(), ..self.lookup.clone() };
         Self { tools_allow: Some(tools), tools_allow_groups: None, limits, lookup, ..self.clone() }
     }

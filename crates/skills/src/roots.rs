@@ -20,6 +20,12 @@ pub enum RootError {
         /// What the operating system says.
         reason: String,
     },
+    /// A folder that holds no `SKILL.md`.
+    #[error("{path} holds no SKILL.md, to the letter; a folder that is no skill does not belong here")]
+    NoSkill {
+        /// Where.
+        path: PathBuf,
+    },
     /// The text.
     #[error("{path}: {problems}")]
     Invalid {
@@ -30,14 +36,18 @@ pub enum RootError {
     },
 }
 
-/// Reads a root: `ROOT/<name>/SKILL.md`, by name. One that can't be read hides no other. Folders without a `SKILL.md`
-/// are passed over.
+/// Reads a root: `ROOT/<name>/SKILL.md`, by name. One that can't be read hides no other. Folders whose name begins with a
+/// dot are passed over; what lies beside the folders is not looked at.
 pub fn read_root(root: &Path) -> (Vec<Skill>, Vec<RootError>) {
     let (mut skills, mut errors) = (Vec::new(), Vec::new());
     let unreadable =
         |path: &Path, error: std::io::Error| RootError::Unreadable { path: path.to_owned(), reason: error.to_string() };
     let mut folders = match std::fs::read_dir(root) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect::<Vec<_>>(),
+        Ok(entries) => {
+            let hidden = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            let paths = entries.flatten().map(|entry| entry.path());
+            paths.filter(|path| path.is_dir() && !hidden(path)).collect::<Vec<_>>()
+        }
         Err(error) => return (skills, vec![unreadable(root, error)]),
     };
     folders.sort();
@@ -45,7 +55,10 @@ pub fn read_root(root: &Path) -> (Vec<Skill>, Vec<RootError>) {
         let path = folder.join(FILE);
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match std::fs::metadata(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                errors.push(RootError::NoSkill { path: folder });
+                continue;
+            }
             Err(error) => {
                 errors.push(unreadable(&path, error));
                 continue;

@@ -208,6 +208,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("input", TEXT),
             ("checkpoint", TEXT),
             ("outcome", TEXT),
+            ("record", TEXT),
             ("messages", TEXT),
             ("place", NUMBER),
             ("cancelled", NUMBER),

@@ -15,6 +15,7 @@ use toolcrib_definition::EffectMode;
 use crate::effect::EffectTransaction;
 use crate::error::StoreError;
 use crate::proposal::{Connected, Lease, NewCall, Proposal};
+use crate::turns::SessionKey;
 
 /// Where a call stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -304,11 +305,17 @@ pub trait Ledger: Send + Sync {
     /// [`StoreError`] when the database can't be written.
     async fn renew(&self, owner: &str, ids: &[String], lease_ms: i64) -> Result<Vec<(String, i64)>, StoreError>;
 
-    /// Claims at most `most` calls that may run, oldest first.
+    /// Claims at most `most` calls that may run, oldest first: any, or those that the turns of this session wait for.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.
-    async fn claim_ready(&self, owner: &str, lease_ms: i64, most: u32) -> Result<Vec<LedgerRow>, StoreError>;
+    async fn claim_ready(
+        &self,
+        owner: &str,
+        lease_ms: i64,
+        most: u32,
+        of: Option<&SessionKey>,
+    ) -> Result<Vec<LedgerRow>, StoreError>;
 
     /// Moves what is overdue: leases of who is gone, and approvals that nobody gave.
     ///
@@ -368,6 +375,12 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the database can't be read.
     async fn count_in_doubt(&self) -> Result<i64, StoreError>;
+
+    /// How many calls may run and have not been taken by any process for so long, in ms.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn count_left_ready(&self, age_ms: i64) -> Result<i64, StoreError>;
 
     /// Removes settled calls that were proposed more than `age_ms` ago, a bounded number at once, and tells how
     /// many went. Calls in doubt, unknown or waiting stay.

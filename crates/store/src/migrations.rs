@@ -16,6 +16,7 @@ macro_rules! migrations {
             (5, "sent_at_once", include_str!(concat!("../../../migrations/", $folder, "/0005_sent_at_once.sql"))),
             (6, "skills", include_str!(concat!("../../../migrations/", $folder, "/0006_skills.sql"))),
             (7, "turns", include_str!(concat!("../../../migrations/", $folder, "/0007_turns.sql"))),
+            (8, "turn_records", include_str!(concat!("../../../migrations/", $folder, "/0008_turn_records.sql"))),
         ]
     };
 }

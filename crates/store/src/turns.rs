@@ -56,6 +56,15 @@ impl TurnState {
     }
 }
 
+/// A session of an agent: turns that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    /// The agent.
+    pub agent: String,
+    /// The session.
+    pub session: String,
+}
+
 /// A stored turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnRow {
@@ -77,6 +86,8 @@ pub struct TurnRow {
     pub checkpoint: Option<String>,
     /// How it ended, as JSON text.
     pub outcome: Option<String>,
+    /// What happened in it, as JSON text; none before its end.
+    pub record: Option<String>,
     /// Whether somebody asked for its end.
     pub cancelled: bool,
     /// Who works on it.
@@ -87,6 +98,13 @@ pub struct TurnRow {
     pub created_at: i64,
     /// When it last moved, in ms since 1970.
     pub updated_at: i64,
+}
+
+impl TurnRow {
+    /// The session it is of.
+    pub fn session_key(&self) -> SessionKey {
+        SessionKey { agent: self.agent.clone(), session: self.session.clone() }
+    }
 }
 
 /// A turn that was begun, or found.
@@ -188,6 +206,8 @@ pub struct TurnEnd {
     pub outcome: String,
     /// What later turns of the session read of it, as JSON text; none for nothing.
     pub messages: Option<String>,
+    /// What happened in it, as JSON text.
+    pub record: String,
 }
 
 /// What later turns read of an ended turn.
@@ -252,11 +272,11 @@ pub trait Turns: Send + Sync {
     async fn cancel_turn(&self, id: &str, outcome: &str) -> Result<Option<TurnRow>, StoreError>;
 
     /// Turns that can be taken up now: queued ones whose session is free, parked ones whose calls are settled, and
-    /// running ones whose lease is over.
+    /// running ones whose lease is over. All, or those of one session.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError>;
+    async fn turns_to_take(&self, most: i64, of: Option<&SessionKey>) -> Result<Vec<TurnRow>, StoreError>;
 
     /// Those of these calls of a session that wait for a person.
     ///
@@ -282,7 +302,7 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError>;
 
-    /// Turns, newest first.
+    /// Turns, newest first, without their checkpoints and records.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.

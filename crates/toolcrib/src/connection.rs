@@ -148,11 +148,11 @@ impl Connection {
         }
     }
 
-    /// Goes on with turns in this process, as long as the command runs. A server does so by itself.
-    pub(crate) fn keep_turns(&self) {
-        if let Connection::Local { engine, executor, .. } = self {
-            tokio::spawn(engine.clone().keep());
-            tokio::spawn(executor.clone().keep_ledger(CancellationToken::new()));
+    /// Goes on in this process with the turns that this command follows, as long as it runs. A server does so by itself,
+    /// for everybody.
+    pub(crate) fn keep_own_turns(&self) {
+        if let Connection::Local { engine, .. } = self {
+            tokio::spawn(engine.clone().keep_own());
         }
     }
 

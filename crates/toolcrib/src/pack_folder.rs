@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 use toolcrib_api::ManifestEnvironment;
-use toolcrib_definition::Manifest;
+use toolcrib_definition::{Definition, Manifest};
+use toolcrib_registry::Agent;
 use toolcrib_skills::read_root;
 
 use crate::files::{read_data, read_text};
@@ -31,13 +32,19 @@ pub(crate) fn read_packs(folder: &Path, environment: &ManifestEnvironment) -> an
     if let Some(file) = data_file(folder, "agent")? {
         return Ok(vec![read_pack(folder, &file, environment)?]);
     }
-    let mut packs = Vec::new();
+    let (mut packs, mut wrong) = (Vec::new(), Vec::new());
     for inner in sorted(folder)? {
         if inner.is_dir()
             && let Some(file) = data_file(&inner, "agent")?
         {
-            packs.push(read_pack(&inner, &file, environment)?);
+            match read_pack(&inner, &file, environment) {
+                Ok(pack) => packs.push(pack),
+                Err(error) => wrong.push(format!("{error:#}")),
+            }
         }
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
     }
     if packs.is_empty() {
         bail!(
@@ -52,10 +59,46 @@ pub(crate) fn read_packs(folder: &Path, environment: &ManifestEnvironment) -> an
     Ok(packs)
 }
 
+/// Reads a pack, and says of all its files what is wrong with them.
 fn read_pack(folder: &Path, file: &Path, environment: &ManifestEnvironment) -> anyhow::Result<PackFolder> {
+    let mut wrong = Vec::new();
+    let mut note = |error: anyhow::Error| wrong.push(format!("{error:#}"));
+    let (id, profile) = match read_profile(folder, file) {
+        Ok(read) => read,
+        Err(error) => {
+            note(error);
+            Default::default()
+        }
+    };
+    let mut tools = Vec::new();
+    let tools_folder = folder.join("tools");
+    if tools_folder.is_dir() {
+        for file in sorted(&tools_folder)? {
+            match read_tools(&file, environment) {
+                Ok(read) => tools.extend(read),
+                Err(error) => note(error),
+            }
+        }
+    }
+    let mut skills = Vec::new();
+    let skills_folder = folder.join("skills");
+    if skills_folder.is_dir() {
+        let (read, errors) = read_root(&skills_folder);
+        errors.into_iter().for_each(|error| note(error.into()));
+        skills.extend(read.iter().map(|skill| json!({ "name": skill.name(), "document": skill.document() })));
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    Ok(PackFolder { id, document: json!({ "agent": profile, "tools": tools, "skills": skills }) })
+}
+
+/// The id of an agent and its profile, checked.
+fn read_profile(folder: &Path, file: &Path) -> anyhow::Result<(String, Map<String, Value>)> {
+    let place = || file.display().to_string();
     let mut profile = object(file)?;
     let named = profile.shift_remove("id").map(|id| id.as_str().map(str::to_owned).context("id is no text"));
-    let id = match named.transpose().with_context(|| file.display().to_string())? {
+    let id = match named.transpose().with_context(place)? {
         Some(id) => id,
         None => folder_name(folder)?,
     };
@@ -67,39 +110,39 @@ fn read_pack(folder: &Path, file: &Path, environment: &ManifestEnvironment) -> a
         let text = read_text(&instructions)?;
         profile.insert("instructions".to_owned(), text.trim().into());
     }
-    let mut tools = Vec::new();
-    let tools_folder = folder.join("tools");
-    if tools_folder.is_dir() {
-        for file in sorted(&tools_folder)?.into_iter().filter(|file| is_data(file)) {
-            tools.extend(read_tools(&file, environment)?);
-        }
-    }
-    let mut skills = Vec::new();
-    let skills_folder = folder.join("skills");
-    if skills_folder.is_dir() {
-        let (read, errors) = read_root(&skills_folder);
-        if let Some(error) = errors.first() {
-            bail!("{error}");
-        }
-        skills.extend(read.iter().map(|skill| json!({ "name": skill.name(), "document": skill.document() })));
-    }
-    Ok(PackFolder { id, document: json!({ "agent": profile, "tools": tools, "skills": skills }) })
+    Agent::from_json(&Value::Object(profile.clone())).with_context(place)?;
+    Ok((id, profile))
 }
 
 /// The tools of a file: one definition, or a manifest, which may read what `manifest.env` lets it.
 fn read_tools(file: &Path, environment: &ManifestEnvironment) -> anyhow::Result<Vec<Value>> {
+    if !is_data(file) {
+        // Notes for people may lie there; what looks like more than that is not passed over in silence.
+        let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let hidden = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if !hidden && ending != "md" {
+            eprintln!("warning: {} is no .toml, .yaml or .json file, and is left out", file.display());
+        }
+        return Ok(Vec::new());
+    }
     let value = Value::Object(object(file)?);
+    let place = || file.display().to_string();
     if value.get("tools").is_none() {
+        Definition::from_value(&value).with_context(place)?;
         return Ok(vec![value]);
     }
-    let place = || file.display().to_string();
     let manifest = Manifest::from_value(&value).with_context(place)?;
     let environment = |name: &str| environment(name);
     let expanded = manifest.expand(&environment, &|_| true);
-    if let Some(error) = expanded.errors.first() {
-        bail!("{}: the tool {}: {}", file.display(), error.tool, error.problems);
+    let wrong: Vec<String> = expanded
+        .errors
+        .iter()
+        .map(|error| format!("{}: the tool {}: {}", file.display(), error.tool, error.problems))
+        .collect();
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
     }
-    Ok(expanded.tools.iter().map(toolcrib_definition::Definition::to_json).collect())
+    Ok(expanded.tools.iter().map(Definition::to_json).collect())
 }
 
 fn object(file: &Path) -> anyhow::Result<Map<String, Value>> {

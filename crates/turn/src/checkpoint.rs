@@ -40,6 +40,9 @@ pub(crate) struct Checkpoint {
     pub(crate) model: Option<String>,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) evidence: Vec<Cited>,
+    /// What happened so far, for the record.
+    #[serde(default)]
+    pub(crate) record: Vec<Value>,
     /// How long the turn ran before, in ms: without its waits for people.
     pub(crate) ran_ms: u64,
 }

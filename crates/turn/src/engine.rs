@@ -1,8 +1,8 @@
 //! The engine: begins turns, takes up those that were left, and tells who follows them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use toolcrib_executor::{EventKind, Executor};
 use toolcrib_registry::{Agent, Registry};
 use toolcrib_skills::SkillBook;
-use toolcrib_store::{Begun, NewTurn, Store, StoreError, TurnLease, TurnRow, TurnState, time_ordered_id};
+use toolcrib_store::{Begun, NewTurn, SessionKey, Store, StoreError, TurnLease, TurnRow, TurnState, time_ordered_id};
 use tracing::Instrument;
 
 use crate::checkpoint::Checkpoint;
@@ -21,6 +21,7 @@ use crate::event::{EventLog, TurnEvent};
 use crate::finish::Turn;
 use crate::handle::TurnHandle;
 use crate::input::{Input, NewMessage, session_or_chat};
+use crate::live::LiveTurns;
 use crate::message::Message;
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::prompt::Past;
@@ -66,30 +67,25 @@ pub(crate) struct Inner {
     pub(crate) settings: TurnSettings,
     /// The name of this process in the rows.
     pub(crate) owner: String,
-    live: Mutex<HashMap<String, Live>>,
+    pub(crate) live: LiveTurns,
     /// The turns that are worked on here.
     held: Mutex<HashSet<String>>,
     pub(crate) running: TaskTracker,
     pub(crate) shutdown: CancellationToken,
 }
 
-/// A turn that is worked on, or followed, in this process.
-struct Live {
-    log: Weak<EventLog>,
-    cancel: CancellationToken,
-}
-
 impl Engine {
     /// An engine over this executor. [`Engine::keep`] has to run beside it.
     pub fn new(executor: Executor, skills: Arc<SkillBook>, providers: Arc<Providers>, settings: TurnSettings) -> Self {
-        let owner = executor.registry().store().randomness().hex();
+        let store = executor.registry().store();
+        let (owner, live) = (store.randomness().hex(), LiveTurns::new(Arc::clone(store.clock())));
         Self(Arc::new(Inner {
             executor,
             skills,
             providers,
             settings,
             owner,
-            live: Mutex::default(),
+            live,
             held: Mutex::default(),
             running: TaskTracker::new(),
             shutdown: CancellationToken::new(),
@@ -164,7 +160,8 @@ impl Engine {
     }
 
     async fn begin_here(&self, turn: NewTurn, input: Input, room: bool) -> Result<TurnHandle, StoreError> {
-        let (log, cancel) = self.enlist(&turn.id);
+        let of = SessionKey { agent: turn.agent.clone(), session: turn.session.clone() };
+        let (log, cancel) = self.0.live.enlist(&turn.id, of);
         let owner = room.then_some(self.0.owner.as_str());
         let begun = self.store().begin_turn(&turn, owner, self.lease_ms()).await?;
         let (Begun::New(row) | Begun::Known(row)) = &begun;
@@ -191,19 +188,9 @@ impl Engine {
     /// Asks for the end of what a turn spawned. That it can't be asked is logged: their own limits end them.
     pub(crate) async fn cancel_children(&self, parent: &str) {
         match self.store().cancel_children(parent).await {
-            Ok(children) => children.iter().for_each(|id| self.cancel_here(id)),
+            Ok(children) => children.iter().for_each(|id| self.0.live.cancel(id)),
             Err(error) => tracing::error!(error = %error, "turn.subagents.cancel failed"),
         }
-    }
-
-    /// Follows a turn. What happened before is told as far as this process knows. None when there is no such turn.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database can't be read.
-    pub async fn follow(&self, id: &str) -> Result<Option<TurnHandle>, StoreError> {
-        let Some(row) = self.store().turn(id).await? else { return Ok(None) };
-        let (log, _) = self.enlist(id);
-        Ok(Some(TurnHandle::new(self.clone(), row.id, row.session, log)))
     }
 
     /// Asks for the end of a turn. What it did stays done; calls that wait for a person are taken back. Returns the turn
@@ -212,16 +199,10 @@ impl Engine {
     /// # Errors
     /// [`StoreError`] when the database can't be written.
     pub async fn cancel(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
+        // Before the row, so that what ends it here is this and not its own time, which may be over meanwhile.
+        self.0.live.cancel(id);
         let outcome = failed(TurnStatus::Cancelled, "turn.cancelled", "somebody ended the turn before it began");
-        let row = self.store().cancel_turn(id, &serde_json::to_string(&outcome).unwrap_or_default()).await?;
-        self.cancel_here(id);
-        Ok(row)
-    }
-
-    pub(crate) fn cancel_here(&self, id: &str) {
-        if let Some(live) = self.0.live.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
-            live.cancel.cancel();
-        }
+        self.store().cancel_turn(id, &serde_json::to_string(&outcome).unwrap_or_default()).await
     }
 
     pub(crate) fn lease_ms(&self) -> i64 {
@@ -236,23 +217,9 @@ impl Engine {
         });
     }
 
-    /// The log of a turn in this process, and what cancels it here.
-    fn enlist(&self, id: &str) -> (Arc<EventLog>, CancellationToken) {
-        let mut live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = live.get(id)
-            && let Some(log) = known.log.upgrade()
-        {
-            return (log, known.cancel.clone());
-        }
-        let (log, cancel) = (Arc::new(EventLog::default()), CancellationToken::new());
-        live.retain(|_, known| known.log.strong_count() > 0);
-        live.insert(id.to_owned(), Live { log: Arc::downgrade(&log), cancel: cancel.clone() });
-        (log, cancel)
-    }
-
     /// Works on a turn that was taken up by this process.
     pub(crate) fn take_up(&self, row: TurnRow) {
-        let (log, cancel) = self.enlist(&row.id);
+        let (log, cancel) = self.0.live.enlist(&row.id, row.session_key());
         let input = Input::from_json(&row.input);
         self.spawn(row, input, log, cancel);
     }
@@ -312,6 +279,7 @@ impl Engine {
         };
         let since = Instant::now();
         let at = at.unwrap_or_default();
+        log.catch_up(&at.record);
         let left = input.agent.limits().turn_timeout.saturating_sub(Duration::from_millis(at.ran_ms));
         let mut run = Run {
             engine: self.clone(),

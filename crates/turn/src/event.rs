@@ -1,16 +1,19 @@
 //! What happens in a turn, as it happens, for whoever follows it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Notify;
+use toolcrib_store::Clock;
 
 use crate::checkpoint::ActiveSkill;
+use crate::model::Usage;
 use crate::outcome::TurnOutcome;
+use crate::prompt::PromptTokens;
 
 /// One thing that happens in a turn.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// It waits for an earlier turn of its session.
@@ -29,6 +32,17 @@ pub enum TurnEvent {
     ContextCut {
         /// In words.
         given_up: Vec<String>,
+    },
+    /// The model answered, with a text or with calls.
+    ModelAnswered {
+        /// Which, as `provider/model`.
+        model: String,
+        /// What its prompt was made of, as it was estimated.
+        prompt: PromptTokens,
+        /// What it cost, as the provider counts.
+        usage: Usage,
+        /// How long it took, in ms, with what was tried again.
+        duration_ms: u64,
     },
     /// A piece of the answer.
     TextDelta {
@@ -60,13 +74,13 @@ pub enum TurnEvent {
         /// `ok`, `error`, `halted`, `waiting`, `denied`, `skipped` or `in_doubt`.
         status: String,
         /// The stable code of what went wrong or is waited for.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
         /// The approval that is waited for.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<String>,
         /// Its trace; a system tool has none.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         trace_id: Option<String>,
         /// How long it took, in ms.
         duration_ms: u64,
@@ -89,6 +103,11 @@ pub enum TurnEvent {
 }
 
 impl TurnEvent {
+    /// Whether it is in the record of its turn.
+    fn is_kept(&self) -> bool {
+        !matches!(self, TurnEvent::Queued | TurnEvent::TextDelta { .. } | TurnEvent::Ended { .. })
+    }
+
     /// The name on the stream.
     pub fn name(&self) -> &'static str {
         match self {
@@ -96,6 +115,7 @@ impl TurnEvent {
             TurnEvent::Started { .. } => "started",
             TurnEvent::SkillsActivated { .. } => "skills_activated",
             TurnEvent::ContextCut { .. } => "context_cut",
+            TurnEvent::ModelAnswered { .. } => "model_answered",
             TurnEvent::TextDelta { .. } => "text_delta",
             TurnEvent::TextDiscarded { .. } => "text_discarded",
             TurnEvent::CallStarted { .. } => "call_started",
@@ -107,22 +127,38 @@ impl TurnEvent {
     }
 }
 
-/// All that happened in a turn in this process, for those who come late too.
-#[derive(Default)]
+/// All that happened in a turn, as far as this process knows, for those who come late too.
 pub(crate) struct EventLog {
-    events: Mutex<Vec<Arc<TurnEvent>>>,
+    events: Mutex<Vec<Told>>,
     more: Notify,
+    clock: Arc<dyn Clock>,
+}
+
+/// Something that happened, and when, in ms since 1970.
+struct Told {
+    at: i64,
+    event: Arc<TurnEvent>,
 }
 
 impl EventLog {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { events: Mutex::default(), more: Notify::new(), clock }
+    }
+
     pub(crate) fn push(&self, event: TurnEvent) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(event));
+        let told = Told { at: self.clock.now_ms(), event: Arc::new(event) };
+        self.lock().push(told);
         self.more.notify_waiters();
     }
 
     /// The event at a place, when it has happened.
     pub(crate) fn at(&self, place: usize) -> Option<Arc<TurnEvent>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).get(place).cloned()
+        self.lock().get(place).map(|told| Arc::clone(&told.event))
+    }
+
+    /// Whether its end was told.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().last().is_some_and(|told| matches!(*told.event, TurnEvent::Ended { .. }))
     }
 
     /// Waits for the event at a place.
@@ -137,5 +173,35 @@ impl EventLog {
             }
             more.await;
         }
+    }
+
+    /// What is kept of it: every event but that it was queued, the pieces of text, which stand in the messages, and the
+    /// end, which is the outcome. Each with `at`, the time in ms since 1970.
+    pub(crate) fn record(&self) -> Vec<Value> {
+        let recorded = |told: &Told| {
+            let mut event = serde_json::to_value(&*told.event).ok()?;
+            event.as_object_mut()?.insert("at".to_owned(), told.at.into());
+            Some(event)
+        };
+        self.lock().iter().filter(|told| told.event.is_kept()).filter_map(recorded).collect()
+    }
+
+    /// Adds what was recorded elsewhere and is not known here. The events that are known are the beginning of the record.
+    pub(crate) fn catch_up(&self, record: &[Value]) {
+        let mut events = self.lock();
+        let known = events.iter().filter(|told| told.event.is_kept()).count();
+        for event in record.iter().skip(known) {
+            let at = event.get("at").and_then(Value::as_i64).unwrap_or_default();
+            // One of a later version is passed over.
+            if let Ok(event) = serde_json::from_value(event.clone()) {
+                events.push(Told { at, event: Arc::new(event) });
+            }
+        }
+        drop(events);
+        self.more.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Told>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,7 +32,12 @@ impl Engine {
             TurnStatus::Limit | TurnStatus::Failed => TurnState::Failed,
             TurnStatus::Cancelled => TurnState::Cancelled,
         };
-        let end = TurnEnd { state, outcome: serde_json::to_string(&outcome).unwrap_or_default(), messages };
+        let end = TurnEnd {
+            state,
+            outcome: serde_json::to_string(&outcome).unwrap_or_default(),
+            messages,
+            record: serde_json::to_string(&turn.log.record()).unwrap_or_default(),
+        };
         if self.store().end_turn(turn.lease, &end).await? {
             self.publish(EventKind::TurnEnded, turn.agent, || {
                 json!({

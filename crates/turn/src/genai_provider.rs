@@ -92,8 +92,15 @@ impl GenaiProvider {
 #[async_trait]
 impl ModelProvider for GenaiProvider {
     async fn ask(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
-        let Some(key) = self.key()? else { return self.ask_unmasked(request, None).await };
-        let asked = self.ask_unmasked(request, Some(&key)).await;
+        // Who can't be reached is said with the address that was tried.
+        let at = |error: ModelError| match error {
+            ModelError::Unreachable { reason } => {
+                ModelError::Unreachable { reason: format!("{}: {reason}", self.settings.base_url) }
+            }
+            other => other,
+        };
+        let Some(key) = self.key()? else { return self.ask_unmasked(request, None).await.map_err(at) };
+        let asked = self.ask_unmasked(request, Some(&key)).await.map_err(at);
         let masked = move |words: &str| words.replace(key.expose_secret(), "***");
         let stream = asked.map_err(|error| error.map_words(&masked))?;
         Ok(Box::pin(stream.map(move |event| match event {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_store::{StoreError, TurnState};
+use serde_json::Value;
+use toolcrib_store::{StoreError, TurnRow, TurnState};
 
 use crate::engine::{Engine, failed};
 use crate::event::{EventLog, TurnEvent};
+use crate::input::stored_json;
 use crate::outcome::{TurnOutcome, TurnStatus};
 
 /// How often the row is looked at, in case that another process works on the turn.
@@ -39,7 +41,8 @@ impl TurnHandle {
         &self.session
     }
 
-    /// The next thing that happens; none after the end, or when the turn is gone. Of a turn that another process works on, only the end is told.
+    /// The next thing that happens; none after the end, or when the turn is gone. Of a turn that
+    /// another process works on, what it had written down when this began is told, and the end.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
@@ -111,18 +114,46 @@ pub(crate) enum Seen {
 }
 
 impl Engine {
+    /// Follows a turn, from its beginning: what other processes did of it is told as far as it was written down. None when
+    /// there is no such turn.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    pub async fn follow(&self, id: &str) -> Result<Option<TurnHandle>, StoreError> {
+        let Some(row) = self.store().turn(id).await? else { return Ok(None) };
+        let (log, _) = self.inner().live.enlist(id, row.session_key());
+        log.catch_up(&recorded(&row));
+        if row.state.is_final() && !log.has_ended() {
+            log.push(TurnEvent::Ended { outcome: Box::new(outcome_of(row.state, row.outcome.as_deref())) });
+        }
+        Ok(Some(TurnHandle::new(self.clone(), row.id, row.session, log)))
+    }
+
     pub(crate) async fn seen(&self, id: &str) -> Result<Seen, StoreError> {
         let Some((state, outcome)) = self.store().turn_end(id).await? else { return Ok(Seen::Gone) };
         if !state.is_final() {
             return Ok(if state == TurnState::Parked { Seen::Parked } else { Seen::Running });
         }
-        let read = outcome.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let unread = match state {
-            TurnState::Cancelled => {
-                failed(TurnStatus::Cancelled, "turn.cancelled", "the turn was ended before it began")
-            }
-            _ => failed(TurnStatus::Failed, "turn.unreadable", "how the turn ended can't be read"),
-        };
-        Ok(Seen::Ended(Box::new(read.unwrap_or(unread))))
+        Ok(Seen::Ended(Box::new(outcome_of(state, outcome.as_deref()))))
+    }
+}
+
+/// How a turn ended, of what its row keeps.
+fn outcome_of(state: TurnState, outcome: Option<&str>) -> TurnOutcome {
+    let unread = || match state {
+        TurnState::Cancelled => failed(TurnStatus::Cancelled, "turn.cancelled", "the turn was ended before it began"),
+        _ => failed(TurnStatus::Failed, "turn.unreadable", "how the turn ended can't be read"),
+    };
+    outcome.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(unread)
+}
+
+/// What was written down of what happened in a turn, with its end or with the last checkpoint before it: the events, each with
+/// `at`, the time in ms since 1970. Not among them are pieces of text and the end.
+pub fn recorded(row: &TurnRow) -> Vec<Value> {
+    let ended = row.record.as_deref().and_then(stored_json);
+    let going = || stored_json(row.checkpoint.as_deref()?)?.get_mut("record").map(Value::take);
+    match ended.or_else(going) {
+        Some(Value::Array(record)) => record,
+        _ => Vec::new(),
     }
 }

@@ -49,9 +49,7 @@ impl Input {
 
     /// What a row keeps; none when it can't be read.
     pub(crate) fn from_json(text: &str) -> Option<Self> {
-        // What was written is read, however long it became.
-        let options = ReadOptions { max_bytes: usize::MAX, max_depth: 4 * MAX_DEPTH, ..ReadOptions::default() };
-        let value = read(text.as_bytes(), options).ok()?;
+        let value = stored_json(text)?;
         Some(Self {
             text: value.get("text")?.as_str()?.to_owned(),
             ctx: Ctx::from_json(value.get("ctx").unwrap_or(&Value::Null)).ok()?,
@@ -60,4 +58,10 @@ impl Input {
             before: Vec::deserialize(value.get("before")?).ok()?,
         })
     }
+}
+
+/// JSON that a row keeps: what was written is read, however long it became. None when it is none.
+pub(crate) fn stored_json(text: &str) -> Option<Value> {
+    let options = ReadOptions { max_bytes: usize::MAX, max_depth: 4 * MAX_DEPTH, ..ReadOptions::default() };
+    read(text.as_bytes(), options).ok()
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use toolcrib_store::Change;
+use toolcrib_store::{Change, SessionKey};
 
 use crate::engine::Engine;
 
@@ -13,11 +13,28 @@ const AT_ONCE: i64 = 50;
 const PURGE_EVERY: Duration = Duration::from_secs(600);
 const PURGE_PAUSE: Duration = Duration::from_millis(200);
 
+/// Whose turns a process keeps going.
+#[derive(Debug, Clone, Copy)]
+enum Whose {
+    /// Everybody's.
+    All,
+    /// Those of the sessions that are worked on or followed here.
+    Own,
+}
+
 impl Engine {
     /// Keeps turns going until [`Engine::drain`]. Run it once, on a task of its own.
     pub async fn keep(self) {
         let renewing = self.clone().renew();
-        tokio::join!(renewing, self.clone().purge(), self.take_what_can_be());
+        tokio::join!(renewing, self.clone().purge(), self.take_what_can_be(Whose::All));
+    }
+
+    /// Keeps going the sessions whose turns are worked on or followed in this process, with what they spawned and what was
+    /// approved of their calls, until [`Engine::drain`]. For a process that is no server: it takes up nobody else's turn and
+    /// makes nobody else's call, for which it may not even have the secrets. It stands in place of [`Engine::keep`] and of
+    /// the keeper of the ledger.
+    pub async fn keep_own(self) {
+        tokio::join!(self.clone().renew(), self.take_what_can_be(Whose::Own));
     }
 
     /// Lets the turns in flight end, at most `limit` long, and takes up no more. Tells whether they all did; the others are
@@ -28,11 +45,20 @@ impl Engine {
         tokio::time::timeout(limit, self.inner().running.wait()).await.is_ok()
     }
 
-    async fn take_what_can_be(self) {
+    async fn take_what_can_be(self, whose: Whose) {
         let changes = self.store().changes();
         let (mut turns, mut settled) = (changes.listen(), changes.listen());
         loop {
-            self.take_once().await;
+            match whose {
+                Whose::All => self.take_once(None).await,
+                Whose::Own => {
+                    let sessions = self.inner().live.sessions();
+                    for session in &sessions {
+                        self.take_once(Some(session)).await;
+                    }
+                    self.executor().run_approved_of(&sessions).await;
+                }
+            }
             tokio::select! {
                 () = self.inner().shutdown.cancelled() => return,
                 () = turns.next(Change::Turn) => {}
@@ -42,12 +68,12 @@ impl Engine {
         }
     }
 
-    async fn take_once(&self) {
+    async fn take_once(&self, of: Option<&SessionKey>) {
         let room = i64::try_from(self.room()).unwrap_or(AT_ONCE).min(AT_ONCE);
         if room == 0 {
             return;
         }
-        let rows = match self.store().turns_to_take(room).await {
+        let rows = match self.store().turns_to_take(room, of).await {
             Ok(rows) => rows,
             Err(error) => {
                 tracing::warn!(error = %error, "turn.keeper.look failed");
@@ -81,7 +107,7 @@ impl Engine {
             }
             let held: Vec<String> = self.held().iter().cloned().collect();
             match self.store().renew_turns(&self.inner().owner, &held, self.lease_ms()).await {
-                Ok(cancelled) => cancelled.iter().for_each(|id| self.cancel_here(id)),
+                Ok(cancelled) => cancelled.iter().for_each(|id| self.inner().live.cancel(id)),
                 Err(error) => tracing::warn!(error = %error, "turn.keeper.renew failed"),
             }
         }

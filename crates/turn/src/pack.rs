@@ -21,8 +21,10 @@ pub struct Pack {
 
 impl Pack {
     /// Reads `{agent, tools, skills}`: a profile, a list of definitions, and a list of `{name, document}`. The names of
-    /// the tools are added to `tools_allow`, which a pack with tools has in any case; those of the skills to `skills`,
-    /// unless that is absent and allows all.
+    /// the tools are added to `tools_allow`; those of the skills to `skills`, unless that is absent and allows all.
+    ///
+    /// A pack says by name what its agent may use: without a `tools_allow` of its own, the agent has the tools of the pack
+    /// and no others. So the last tool that leaves a pack leaves an agent without tools, and not one that may use all.
     ///
     /// # Errors
     /// Every problem of every part at once.
@@ -147,9 +149,8 @@ impl Pack {
 /// Adds names to a list. One that is absent, and allows everything, is made when `always` is set, else left as it is.
 fn unite<'a>(profile: &mut Value, key: &str, names: impl Iterator<Item = &'a str>, always: bool) {
     let Some(map) = profile.as_object_mut() else { return };
-    let names: Vec<&str> = names.collect();
     let absent = map.get(key).is_none_or(Value::is_null);
-    if names.is_empty() || (absent && !always) {
+    if absent && !always {
         return;
     }
     let list = map.entry(key).or_insert(Value::Null);

@@ -67,6 +67,25 @@ impl Past {
     }
 }
 
+/// What a prompt is made of, in tokens as they are estimated: four bytes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct PromptTokens {
+    /// Who the agent is.
+    pub instructions: usize,
+    /// The texts of eager skills, and of those that the message brought.
+    pub skills: usize,
+    /// The lists of other skills and of deferred tools.
+    pub lists: usize,
+    /// The turns before.
+    pub history: usize,
+    /// The message, and what this turn has done.
+    pub turn: usize,
+    /// The tools that can be called.
+    pub tools: usize,
+    /// The most that all of it may be.
+    pub budget: usize,
+}
+
 /// A prompt that fits.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
@@ -80,6 +99,7 @@ pub(crate) struct Prompt {
     pub(crate) given_up: Vec<String>,
     /// How many of the oldest turns were given up.
     pub(crate) dropped: usize,
+    pub(crate) tokens: PromptTokens,
 }
 
 /// The prompt can't be made short enough.
@@ -100,11 +120,11 @@ pub(crate) fn tokens(bytes: usize) -> usize {
 /// Builds a prompt within its budget.
 pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
     let mut given_up = Vec::new();
-    let fixed = tools_bytes(parts.tools)
-        + match &parts.now {
-            Now::Begins { user, .. } => user.len() + FRAME,
-            Now::Goes { messages } => bytes(messages),
-        };
+    let tools = tools_bytes(parts.tools);
+    let turn = match &parts.now {
+        Now::Begins { user, .. } => user.len() + FRAME,
+        Now::Goes { messages } => bytes(messages),
+    };
     let mut eager = std::mem::take(&mut parts.eager);
     let mut triggered = match &mut parts.now {
         Now::Begins { triggered, .. } => std::mem::take(triggered),
@@ -116,8 +136,19 @@ pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
     let mut system = system_of(&parts, &eager, listed, deferred);
     loop {
         let brought: usize = triggered.iter().map(section_bytes).sum();
-        let needed = tokens(system.len() + brought + past + fixed);
+        let needed = tokens(system.len() + brought + past + turn + tools);
         if needed <= parts.budget {
+            let always: usize = eager.iter().map(section_bytes).sum();
+            let identity = parts.identity.trim().len();
+            let tokens = PromptTokens {
+                instructions: tokens(identity),
+                skills: tokens(always + brought),
+                lists: tokens(system.len().saturating_sub(identity + always)),
+                history: tokens(past),
+                turn: tokens(turn),
+                tools: tokens(tools),
+                budget: parts.budget,
+            };
             let (user, turn) = match parts.now {
                 Now::Begins { user, .. } => {
                     let message = Message::User { text: user_text(user, &triggered) };
@@ -128,7 +159,7 @@ pub(crate) fn build(mut parts: PromptParts<'_>) -> Result<Prompt, TooLong> {
             let messages = history.iter().flat_map(|past| past.messages.clone()).chain(turn).collect();
             let active = eager.into_iter().chain(triggered).collect();
             let dropped = parts.history.len() - history.len();
-            return Ok(Prompt { system, messages, user, active, given_up, dropped });
+            return Ok(Prompt { system, messages, user, active, given_up, dropped, tokens });
         }
         if deferred || listed {
             given_up.push(if deferred { "the list of deferred tools" } else { "the list of skills" }.to_owned());

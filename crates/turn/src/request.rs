@@ -11,15 +11,15 @@ use crate::checkpoint::ActiveSkill;
 use crate::event::TurnEvent;
 use crate::model::{ModelRequest, ToolOffer};
 use crate::outcome::TurnStatus;
-use crate::prompt::{self, Now, PromptParts};
+use crate::prompt::{self, Now, PromptParts, PromptTokens};
 use crate::run::{Run, Stop};
 use crate::system_tools::{
     LOAD_SKILL, SPAWN_SUBAGENTS, TOOL_SEARCH, load_skill_offer, spawn_subagents_offer, tool_search_offer,
 };
 
 impl Run {
-    /// The request for the next answer. The first one decides which skills are in the prompt.
-    pub(crate) fn request(&mut self) -> Result<ModelRequest, Stop> {
+    /// The request for the next answer, and what its prompt is made of. The first one decides which skills are in the prompt.
+    pub(crate) fn request(&mut self) -> Result<(ModelRequest, PromptTokens), Stop> {
         let (agent, snapshot, catalog) =
             (Arc::clone(&self.agent), Arc::clone(&self.snapshot), Arc::clone(&self.skills));
         let skills = catalog.of(&self.agent_id, &agent);
@@ -88,14 +88,15 @@ impl Run {
             self.at.messages.push(user);
             self.activated(&prompt.active);
         }
-        Ok(ModelRequest {
+        let request = ModelRequest {
             model: String::new(),
             system: prompt.system,
             messages: prompt.messages,
             tools,
             temperature: agent.temperature(),
             max_output_tokens: agent.max_output_tokens(),
-        })
+        };
+        Ok((request, prompt.tokens))
     }
 
     /// Skills came into the prompt.

@@ -153,6 +153,7 @@ impl Run {
         let ran_ms = self.ran_ms();
         self.since += Duration::from_millis(ran_ms - self.at.ran_ms);
         self.at.ran_ms = ran_ms;
+        self.at.record = self.log.record();
         serde_json::to_string(&self.at).unwrap_or_default()
     }
 
@@ -166,12 +167,14 @@ impl Run {
             self.agent.model().into_iter().chain(self.agent.fallback_models()).cloned().collect();
         if models.is_empty() {
             let message = format!(
-                "the agent {0} names no provider and model; write both into its profile (toolcrib agents put {0} FILE)",
+                "the agent {0} names no provider and model; write both into its profile: in its pack, or with \
+                 `toolcrib agents put {0} FILE`",
                 self.agent_id
             );
             return Err(self.end(TurnStatus::Failed, None, "turn.no_model", &message));
         }
-        let request = self.request()?;
+        let (request, prompt) = self.request()?;
+        let began = Instant::now();
         let mut listener = ToLog { log: Arc::clone(&self.log) };
         let providers = self.engine.providers();
         let asked = tokio::select! {
@@ -181,7 +184,15 @@ impl Run {
             }
             () = tokio::time::sleep_until(self.deadline) => return Err(self.timed_out()),
         };
-        asked.map_err(|error: ModelError| self.end(TurnStatus::Failed, None, error.code(), &error.to_string()))
+        let answer =
+            asked.map_err(|error: ModelError| self.end(TurnStatus::Failed, None, error.code(), &error.to_string()))?;
+        self.log.push(TurnEvent::ModelAnswered {
+            model: answer.model.to_string(),
+            prompt,
+            usage: answer.usage,
+            duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        Ok(answer)
     }
 
     /// Takes the model's answer in.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use toolcrib_registry::Limits;
 use toolcrib_store::NewTurn;
 
 use crate::input::Input;
@@ -59,11 +60,15 @@ impl Run {
         if self.agent.names_tool(SPAWN_SUBAGENTS) && named(SPAWN_SUBAGENTS) {
             tools.push(SPAWN_SUBAGENTS.to_owned());
         }
+        // What ends it in time is the turn that waits for it; its own time is for one whose parent's process is gone.
+        let own = self.agent.limits();
+        let turn_timeout = (own.turn_timeout * 2).min(Limits::MAX_TURN_TIMEOUT);
+        let limits = Limits { max_tool_calls: calls, turn_timeout, ..own };
         let ctx = self.call_ctx();
         let input = Input {
             text: task.task.clone(),
             ctx,
-            agent: Arc::new(self.agent.narrowed_to(tools, calls)),
+            agent: Arc::new(self.agent.narrowed_to(tools, limits)),
             depth: self.input.depth + 1,
             before: Vec::new(),
         };

@@ -11,14 +11,20 @@ use toolcrib_skills::{ScopedSkill, SkillCatalog};
 use toolcrib_store::SHARED;
 use toolcrib_turn::Providers;
 
-/// Something that drifted: code, subject, message.
-pub(super) type Drift = (&'static str, String, String);
+/// Something that drifted.
+pub(crate) struct Drift {
+    /// `error` when it keeps something from working at all, else `warning`.
+    pub(crate) severity: &'static str,
+    pub(crate) code: &'static str,
+    pub(crate) subject: String,
+    pub(crate) message: String,
+}
 
 /// All that drifted. At most `most_tools` tools are looked at.
 pub(super) fn all(snapshot: &Snapshot, skills: &SkillCatalog, providers: &Providers, most_tools: usize) -> Vec<Drift> {
     let mut found = Vec::new();
     for (id, agent) in snapshot.agents() {
-        of_agent(id, agent, snapshot, skills, providers, &mut found);
+        found.extend(of_agent(id, agent, snapshot, skills, providers));
     }
     for scoped in skills.iter() {
         of_skill(scoped, snapshot, skills, &mut found);
@@ -27,15 +33,19 @@ pub(super) fn all(snapshot: &Snapshot, skills: &SkillCatalog, providers: &Provid
     found
 }
 
-fn of_agent(
+/// What of an agent does not fit.
+pub(crate) fn of_agent(
     id: &str,
     agent: &Agent,
     snapshot: &Snapshot,
     skills: &SkillCatalog,
     providers: &Providers,
-    found: &mut Vec<Drift>,
-) {
-    let mut add = |code, message: String| found.push((code, id.to_owned(), message));
+) -> Vec<Drift> {
+    let mut found = Vec::new();
+    let mut note = |severity, code, message: String| {
+        found.push(Drift { severity, code, subject: id.to_owned(), message });
+    };
+    let mut add = |code, message| note("warning", code, message);
     let mentioned = mentions(agent.instructions().unwrap_or_default());
     for name in &mentioned {
         if snapshot.tool(name).is_some_and(|tool| !agent.allows(tool)) {
@@ -73,19 +83,29 @@ fn of_agent(
             }
         }
     }
-    for model in agent.model().into_iter().chain(agent.fallback_models()) {
+    if agent.instructions().is_some() && agent.model().is_none() {
+        let message =
+            "it has instructions, and no provider and model that would read them; write both into its profile";
+        add("agent.no_model", message.to_owned());
+    }
+    let first = agent.model().into_iter().map(|model| ("error", model));
+    for (severity, model) in first.chain(agent.fallback_models().iter().map(|model| ("warning", model))) {
         if !providers.names().any(|name| name == model.provider) {
-            let message =
-                format!("it asks the provider {:?}, which is not configured; name it under providers", model.provider);
-            add("agent.provider", message);
+            let message = format!(
+                "it asks the provider {:?}, which is not configured; write [providers.{0}] into the configuration",
+                model.provider
+            );
+            note(severity, "agent.provider", message);
         }
     }
+    found
 }
 
 fn of_skill(scoped: ScopedSkill<'_>, snapshot: &Snapshot, skills: &SkillCatalog, found: &mut Vec<Drift>) {
     let (scope, skill) = (scoped.scope, scoped.skill);
     let subject = if scope == SHARED { skill.name().to_owned() } else { format!("{scope}/{}", skill.name()) };
-    let mut add = |code, message: String| found.push((code, subject.clone(), message));
+    let mut add =
+        |code, message: String| found.push(Drift { severity: "warning", code, subject: subject.clone(), message });
     if skill.says_eager() {
         let message = "its frontmatter says eager, which only an agent can (skills_eager); leave it out".to_owned();
         add("skill.eager", message);
@@ -120,7 +140,8 @@ fn unreachable(snapshot: &Snapshot, most: usize, found: &mut Vec<Drift>) {
     let data = snapshot.tools().take(most).filter(|tool| tool.as_data().is_some() && tool.disabled().is_none());
     for tool in data.filter(|tool| agents.iter().all(|agent| !agent.allows(tool))) {
         let message = "no agent may use it; allow it to one, or delete it".to_owned();
-        found.push(("tool.unreachable", tool.name().to_owned(), message));
+        let subject = tool.name().to_owned();
+        found.push(Drift { severity: "warning", code: "tool.unreachable", subject, message });
     }
 }
 

@@ -11,6 +11,8 @@ pub(super) struct Shown {
     pub(super) id: String,
     pub(super) model: String,
     pub(super) user: Option<String>,
+    /// The response that it goes on from, as it was asked for.
+    pub(super) previous: Option<String>,
     pub(super) session: String,
     pub(super) metadata: Value,
     /// Seconds since 1970.
@@ -54,6 +56,7 @@ pub(super) fn with_output(shown: &Shown, progress: &Progress, output: &[Value]) 
         "instructions": null,
         "metadata": shown.metadata,
         "parallel_tool_calls": true,
+        "previous_response_id": shown.previous,
         "tool_choice": "auto",
         "tools": [],
         "temperature": null,

@@ -33,6 +33,7 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/turns/{id}", &["admin", "operator", "caller", "auditor"]),
     ("GET", "/v1/turns/{id}/events", &["admin", "operator", "caller", "auditor"]),
     ("POST", "/v1/turns/{id}/cancel", &["admin", "operator", "caller"]),
+    ("GET", "/v1/models", &["admin", "operator", "caller"]),
     ("POST", "/v1/responses", &["admin", "operator", "caller"]),
     ("GET", "/v1/responses/{id}", &["admin", "operator", "caller", "auditor"]),
     ("POST", "/v1/responses/{id}/cancel", &["admin", "operator", "caller"]),
@@ -117,6 +118,7 @@ async fn a_bound_token_is_good_for_its_agents_only() {
                     | "/v1/calls"
                     | "/v1/approvals"
                     | "/v1/turns"
+                    | "/v1/models"
                     // It says no more than whose the token is.
                     | "/v1/whoami"
                     // Its body names the agent; turns.rs tries that.

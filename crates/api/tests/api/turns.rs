@@ -51,7 +51,13 @@ async fn a_turn_is_begun_read_and_remembered() {
     assert_eq!((turn["state"].as_str(), turn["message"].as_str()), (Some("completed"), Some("hi")));
     assert_eq!(turn["outcome"]["text"], "Hello there.");
     let id = turn["id"].as_str().unwrap();
-    assert_eq!(app.get(&format!("/v1/turns/{id}")).await.json(), turn);
+    let mut read = app.get(&format!("/v1/turns/{id}")).await.json();
+    let told = read.as_object_mut().unwrap().remove("events").unwrap();
+    assert_eq!(read, turn);
+    let names: Vec<_> = told.as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(names, ["started", "model_answered"]);
+    assert!(told[0]["at"].as_i64() >= turn["created_at"].as_i64(), "{told}");
+    assert_eq!(app.get("/v1/models").await.json()["data"][0]["id"], "clerk");
     let told = app.get("/v1/agents/clerk/sessions/s").await.json();
     assert_eq!(told["turns"][0]["messages"][1], json!({"role": "assistant", "text": "Hello there."}));
     let list = app.get("/v1/turns?agent=clerk&session=s&state=completed").await.json();
@@ -145,6 +151,7 @@ async fn responses_are_numbered_and_whole() {
             "toolcrib.started",
             "response.output_item.added",
             "response.content_part.added",
+            "toolcrib.model_answered",
             "response.output_text.done",
             "response.content_part.done",
             "response.output_item.done",

@@ -40,6 +40,9 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The longest `turn_timeout`: a day.
+    pub const MAX_TURN_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
     /// Times in seconds.
     pub(super) fn to_json(self) -> Value {
         json!({

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toolcrib_definition::json::{child_pointer, kind_of};
-use toolcrib_definition::{Problem, ProblemCode, Problems};
+use toolcrib_definition::{Problem, ProblemCode, Problems, nearest};
 
 use super::{Agent, Limits, Lookup, ModelChoice, SkillsEager};
 
@@ -61,7 +61,9 @@ impl Reader {
             return None;
         };
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-            let message = format!("there is no key {key:?} here; the keys are {}", known.join(", "));
+            let hint = nearest(key, known.iter().copied())
+                .map_or_else(|| format!("the keys are {}", known.join(", ")), |near| format!("did you mean {near:?}?"));
+            let message = format!("there is no key {key:?} here; {hint}");
             self.add(child_pointer(pointer, key), message);
         }
         Some(map)
@@ -224,7 +226,7 @@ impl Reader {
                 }
             },
         };
-        let turn_timeout = number("turn_timeout", 24 * 3600, defaults.turn_timeout.as_secs());
+        let turn_timeout = number("turn_timeout", Limits::MAX_TURN_TIMEOUT.as_secs(), defaults.turn_timeout.as_secs());
         let tool_timeout = number("tool_timeout", 600, defaults.tool_timeout.as_secs());
         let tool_concurrency = number("tool_concurrency", 64, defaults.tool_concurrency as u64);
         let max_tool_calls = number("max_tool_calls", 1000, defaults.max_tool_calls as u64);

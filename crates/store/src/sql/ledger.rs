@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::ledger::{Ledger, LedgerEvent, LedgerFilter, LedgerRow, LedgerState, Moved, Overdue, Step, Taken, Verdict};
 use crate::revision::Page;
 use crate::text::storable;
+use crate::turns::SessionKey;
 
 /// Rows that are moved or removed at once, so that nobody waits long for the database.
 const AT_ONCE: i64 = 200;
@@ -104,7 +105,13 @@ impl Ledger for Database {
         Ok(renewed)
     }
 
-    async fn claim_ready(&self, owner: &str, lease_ms: i64, most: u32) -> Result<Vec<LedgerRow>, StoreError> {
+    async fn claim_ready(
+        &self,
+        owner: &str,
+        lease_ms: i64,
+        most: u32,
+        of: Option<&SessionKey>,
+    ) -> Result<Vec<LedgerRow>, StoreError> {
         // Mostly there is none, and then nobody need wait for the right to write.
         let any: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM ledger WHERE state = 'ready')")
             .fetch_one(self.readers())
@@ -115,15 +122,25 @@ impl Ledger for Database {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
         forget_old_keys(&mut tx, owner, now).await?;
+        let waited_for = match of {
+            None => "",
+            Some(_) => {
+                "AND id IN (SELECT w.ledger_id FROM turn_waits w JOIN turns t ON t.id = w.turn_id \
+                 WHERE t.agent = $5 AND t.session = $6)"
+            }
+        };
         let sql = AssertSqlSafe(format!(
             "UPDATE ledger SET state = CASE effect WHEN 'transactional' THEN 'ready' ELSE 'claimed' END, seq = seq + 1, \
              epoch = CASE effect WHEN 'transactional' THEN epoch ELSE epoch + 1 END, owner = $1, actor = $1, \
              reason = NULL, lease_until = $2, updated_at = $3 \
              WHERE state = 'ready' AND lease_until <= $3 AND id IN \
-             (SELECT id FROM ledger WHERE state = 'ready' AND lease_until <= $3 ORDER BY id LIMIT $4 {SKIP_LOCKED}) \
+             (SELECT id FROM ledger WHERE state = 'ready' AND lease_until <= $3 {waited_for} ORDER BY id LIMIT $4 {SKIP_LOCKED}) \
              RETURNING {LEDGER_COLUMNS}"
         ));
-        let claim = sqlx::query(sql).bind(owner).bind(now + lease_ms).bind(now).bind(i64::from(most));
+        let mut claim = sqlx::query(sql).bind(owner).bind(now + lease_ms).bind(now).bind(i64::from(most));
+        if let Some(of) = of {
+            claim = claim.bind(&of.agent).bind(storable(&of.session));
+        }
         let rows = claim.fetch_all(&mut *tx).await?;
         tx.commit().await?;
         // One that can't be read hides no other; its claim runs out.
@@ -288,6 +305,12 @@ impl Ledger for Database {
     async fn count_in_doubt(&self) -> Result<i64, StoreError> {
         let sql = "SELECT COUNT(*) FROM ledger WHERE state = 'in_doubt'";
         Ok(sqlx::query_scalar(sql).fetch_one(self.readers()).await?)
+    }
+
+    async fn count_left_ready(&self, age_ms: i64) -> Result<i64, StoreError> {
+        let since = self.time().await?.saturating_sub(age_ms);
+        let sql = "SELECT COUNT(*) FROM ledger WHERE state = 'ready' AND lease_until <= $1 AND updated_at <= $1";
+        Ok(sqlx::query_scalar(sql).bind(since).fetch_one(self.readers()).await?)
     }
 
     async fn purge_ledger(&self, age_ms: i64) -> Result<u64, StoreError> {

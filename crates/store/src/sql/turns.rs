@@ -10,10 +10,11 @@ use crate::error::StoreError;
 use crate::revision::Page;
 use crate::text::storable;
 use crate::turns::{
-    AwaitingCall, Begun, NewTurn, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
+    AwaitingCall, Begun, NewTurn, SessionKey, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow,
+    TurnState, Turns,
 };
 
-const COLUMNS: &str = "id, agent, session, parent, state, seq, input, checkpoint, outcome, cancelled, owner, epoch, \
+const COLUMNS: &str = "id, agent, session, parent, state, seq, input, checkpoint, outcome, record, cancelled, owner, epoch, \
      created_at, updated_at";
 
 fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
@@ -28,6 +29,7 @@ fn turn_of(row: &Row) -> Result<TurnRow, StoreError> {
         input: row.try_get("input")?,
         checkpoint: row.try_get("checkpoint")?,
         outcome: row.try_get("outcome")?,
+        record: row.try_get("record")?,
         cancelled: cancelled != 0,
         owner: row.try_get("owner")?,
         epoch: row.try_get("epoch")?,
@@ -44,6 +46,9 @@ fn no_state(id: &str, word: &str) -> StoreError {
 /// Why a queued turn `t` is not first: an earlier turn of its session is not done.
 const BEHIND: &str = "EXISTS (SELECT 1 FROM turns e WHERE e.agent = t.agent AND e.session = t.session \
      AND (e.state IN ('running', 'parked') OR (e.state = 'queued' AND (e.seq < t.seq OR (e.seq = t.seq AND e.id < t.id)))))";
+
+/// What the index over running and parked turns is asked by.
+const HELD: &str = "state IN ('running', 'parked')";
 
 /// A move that was made, and whether others have something to do because of it.
 struct Made {
@@ -184,19 +189,24 @@ impl Turns for Database {
         Ok(row)
     }
 
-    async fn turns_to_take(&self, most: i64) -> Result<Vec<TurnRow>, StoreError> {
+    async fn turns_to_take(&self, most: i64, of: Option<&SessionKey>) -> Result<Vec<TurnRow>, StoreError> {
         let now = self.time().await?;
+        let of_session = of.map_or("", |_| "AND t.agent = $3 AND t.session = $4");
         // Each kind for itself, so that each goes by its own index, however many turns have ended.
         let sql = AssertSqlSafe(format!(
-            "SELECT * FROM (SELECT {COLUMNS} FROM turns WHERE state = 'running' AND lease_until < $1 LIMIT $2) AS overdue \
-             UNION ALL SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE state = 'queued' AND NOT {BEHIND} LIMIT $2) \
-             AS queued \
-             UNION ALL SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE state = 'parked' AND (cancelled = 1 OR NOT EXISTS \
+            "SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE {HELD} AND state = 'running' AND lease_until < $1 {of_session} LIMIT $2) \
+             AS overdue \
+             UNION ALL SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE state = 'queued' AND NOT {BEHIND} {of_session} \
+             LIMIT $2) AS queued \
+             UNION ALL SELECT * FROM (SELECT {COLUMNS} FROM turns t WHERE {HELD} AND state = 'parked' AND (cancelled = 1 OR NOT EXISTS \
              (SELECT 1 FROM turn_waits w JOIN ledger l ON l.id = w.ledger_id WHERE w.turn_id = t.id \
-             AND l.state IN ('proposed', 'awaiting', 'ready', 'claimed', 'sent'))) LIMIT $2) AS parked"
+             AND l.state IN ('proposed', 'awaiting', 'ready', 'claimed', 'sent'))) {of_session} LIMIT $2) AS parked"
         ));
-        let rows = sqlx::query(sql).bind(now).bind(most).fetch_all(self.readers()).await?;
-        rows.iter().map(turn_of).collect()
+        let mut query = sqlx::query(sql).bind(now).bind(most);
+        if let Some(of) = of {
+            query = query.bind(&of.agent).bind(storable(&of.session));
+        }
+        query.fetch_all(self.readers()).await?.iter().map(turn_of).collect()
     }
 
     async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<AwaitingCall>, StoreError> {
@@ -234,7 +244,8 @@ impl Turns for Database {
     }
 
     async fn turns(&self, filter: &TurnFilter, after: Option<&str>, most: i64) -> Result<Page<TurnRow>, StoreError> {
-        let mut query = QueryBuilder::<Driver>::new(format!("SELECT {COLUMNS} FROM turns WHERE 1 = 1"));
+        let columns = COLUMNS.replace("checkpoint, ", "NULL AS checkpoint, ").replace("record, ", "NULL AS record, ");
+        let mut query = QueryBuilder::<Driver>::new(format!("SELECT {columns} FROM turns WHERE 1 = 1"));
         for (column, value) in [("agent", filter.agent.as_deref()), ("session", filter.session.as_deref())] {
             if let Some(value) = value {
                 query.push(format!(" AND {column} = ")).push_bind(value.to_owned());
@@ -242,6 +253,9 @@ impl Turns for Database {
         }
         if let Some(state) = filter.state {
             query.push(" AND state = ").push_bind(state.as_str());
+        }
+        if matches!(filter.state, Some(TurnState::Running | TurnState::Parked)) {
+            query.push(" AND ").push(HELD);
         }
         push_agents(&mut query, filter.agents.as_deref());
         if let Some(after) = after {
@@ -259,7 +273,7 @@ impl Turns for Database {
     async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError> {
         let sql = "SELECT id, place, messages, updated_at FROM turns \
                    WHERE agent = $1 AND session = $2 AND place IS NOT NULL AND messages IS NOT NULL \
-                   ORDER BY place DESC LIMIT $3";
+                   ORDER BY seq DESC, place DESC LIMIT $3";
         let rows = sqlx::query(sql).bind(agent).bind(storable(session)).bind(most).fetch_all(self.readers()).await?;
         let told = |row: &Row| {
             let (id, messages) = (row.try_get("id")?, row.try_get("messages")?);
@@ -271,9 +285,12 @@ impl Turns for Database {
     async fn purge_turns(&self, age_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.write().await?;
         let now = self.now(&mut tx).await?;
-        let sql = "DELETE FROM turns WHERE id IN (SELECT id FROM turns \
-                   WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at < $1 LIMIT 500)";
-        let done = sqlx::query(sql).bind(now - age_ms).execute(&mut *tx).await?;
+        let before = now.saturating_sub(age_ms);
+        // An id begins with the time of its turn.
+        let oldest = format!("{:012x}", before.max(0));
+        let sql = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE id < $1 \
+                   AND state IN ('completed', 'failed', 'cancelled') AND updated_at < $2 ORDER BY id LIMIT 500)";
+        let done = sqlx::query(sql).bind(oldest).bind(before).execute(&mut *tx).await?;
         tx.commit().await?;
         Ok(done.rows_affected())
     }
@@ -346,6 +363,7 @@ async fn begin_running(
         input: input.into_owned(),
         checkpoint: None,
         outcome: None,
+        record: None,
         cancelled: false,
         owner: Some(owner.to_owned()),
         epoch: 1,
@@ -426,18 +444,19 @@ struct Awaited(bool);
 
 /// Ends a turn; none when it is not the owner's any more.
 async fn end(tx: &mut Connection, lease: &TurnLease, end: &TurnEnd, now: i64) -> Result<Option<Awaited>, StoreError> {
-    // One turn of a session is at its end at a time, so the places are whole.
-    let sql = "UPDATE turns SET state = $1, outcome = $2, messages = $3, \
-               place = (SELECT COALESCE(MAX(e.place), 0) + 1 FROM turns e \
-                        WHERE e.agent = turns.agent AND e.session = turns.session), \
-               owner = NULL, lease_until = NULL, updated_at = $4 \
-               WHERE id = $5 AND owner = $6 AND epoch = $7 AND state = 'running' RETURNING \
+    // One turn of a session is at its end at a time, so the places are whole; and they are in the order of the seqs.
+    let sql = "UPDATE turns SET state = $1, outcome = $2, messages = $3, record = $4, checkpoint = NULL, \
+               place = COALESCE((SELECT e.place FROM turns e WHERE e.agent = turns.agent AND e.session = turns.session \
+                        AND e.seq <= turns.seq AND e.place IS NOT NULL ORDER BY e.seq DESC, e.place DESC LIMIT 1), 0) + 1, \
+               owner = NULL, lease_until = NULL, updated_at = $5 \
+               WHERE id = $6 AND owner = $7 AND epoch = $8 AND state = 'running' RETURNING \
                (SELECT COUNT(*) FROM turns q WHERE q.agent = turns.agent AND q.session = turns.session \
                AND q.state = 'queued')";
     let queued: Vec<i64> = sqlx::query_scalar(sql)
         .bind(end.state.as_str())
         .bind(storable(&end.outcome))
         .bind(end.messages.as_deref().map(storable))
+        .bind(storable(&end.record))
         .bind(now)
         .bind(&lease.id)
         .bind(&lease.owner)

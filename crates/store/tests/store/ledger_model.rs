@@ -346,7 +346,7 @@ async fn apply(store: &Store, before: &Oracle, step: &Move) {
             store.decide(&id_of((key.0 + 100, key.1)), decision, "ann", None).await.unwrap();
         }
         Move::Claim { owner } => {
-            store.claim_ready(&owner_name(owner), LEASE, 100).await.unwrap();
+            store.claim_ready(&owner_name(owner), LEASE, 100, None).await.unwrap();
         }
         Move::Overdue => {
             store.move_overdue("keeper").await.unwrap();

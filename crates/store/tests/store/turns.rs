@@ -27,11 +27,16 @@ fn lease(row: &TurnRow) -> TurnLease {
 }
 
 fn end(messages: &str) -> TurnEnd {
-    TurnEnd { state: TurnState::Completed, outcome: "{}".to_owned(), messages: Some(messages.to_owned()) }
+    TurnEnd {
+        state: TurnState::Completed,
+        outcome: "{}".to_owned(),
+        messages: Some(messages.to_owned()),
+        record: "[]".to_owned(),
+    }
 }
 
 async fn to_take(opened: &Opened) -> Vec<String> {
-    opened.store.turns_to_take(10).await.unwrap().into_iter().map(|row| row.id).collect()
+    opened.store.turns_to_take(10, None).await.unwrap().into_iter().map(|row| row.id).collect()
 }
 
 on_every_database! {
@@ -94,22 +99,23 @@ on_every_database! {
 
     async fn what_is_asked_to_end_is_told(opened: Opened) {
         let store = &opened.store;
-        let running = begin(&opened, "a", "s", "p1").await;
-        begin(&opened, "b", "s", "p1").await;
-        let queued = store.cancel_turn("b", "{\"why\": 1}").await.unwrap().unwrap();
+        let running = begin(&opened, "000000000000-a", "s", "p1").await;
+        begin(&opened, "000000000000-b", "s", "p1").await;
+        let queued = store.cancel_turn("000000000000-b", "{\"why\": 1}").await.unwrap().unwrap();
         assert_eq!((queued.state, queued.outcome.as_deref()), (TurnState::Cancelled, Some("{\"why\": 1}")));
-        let asked = store.cancel_turn("a", "{}").await.unwrap().unwrap();
+        let asked = store.cancel_turn("000000000000-a", "{}").await.unwrap().unwrap();
         assert_eq!((asked.state, asked.cancelled), (TurnState::Running, true));
-        assert_eq!(store.renew_turns("p1", &["a".to_owned()], LEASE).await.unwrap(), ["a"]);
+        assert_eq!(store.renew_turns("p1", &["000000000000-a".to_owned()], LEASE).await.unwrap(), ["000000000000-a"]);
         assert!(store.end_turn(&lease(&running), &end("[]")).await.unwrap());
-        let ended = store.cancel_turn("a", "{}").await.unwrap().unwrap();
+        let ended = store.cancel_turn("000000000000-a", "{}").await.unwrap().unwrap();
         assert_eq!((ended.state, ended.cancelled), (TurnState::Completed, true), "what has ended stays so");
         assert_eq!(store.cancel_turn("none", "{}").await.unwrap(), None);
 
         let all = store.turns(&TurnFilter::default(), None, 1).await.unwrap();
-        assert_eq!((all.items[0].id.as_str(), all.next.as_deref()), ("b", Some("b")));
+        assert_eq!((all.items[0].id.as_str(), all.next.as_deref()), ("000000000000-b", Some("000000000000-b")));
         let filter = TurnFilter { state: Some(TurnState::Completed), ..TurnFilter::default() };
         assert_eq!(store.turns(&filter, None, 10).await.unwrap().items.len(), 1);
+        // Ids begin with the time, as those that are made for turns do.
         assert_eq!(store.purge_turns(-1).await.unwrap(), 2);
     }
 

@@ -1,5 +1,6 @@
 //! `toolcrib apply FOLDER`
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -33,15 +34,22 @@ impl ApplyArgs {
         let environment = manifest_environment(config.manifest.env.0.clone());
         let packs = read_packs(&self.folder, &environment)?;
         let mut answers = Vec::with_capacity(packs.len());
+        let mut difference = String::new();
         // All are checked before the first is written.
         for pack in &packs {
             let answer = put(api, pack, true).await?;
-            if !output.json {
-                show(pack, &answer);
-            }
+            show(pack, &answer, &mut difference);
             answers.push(answer);
         }
-        if !self.dry_run {
+        if !output.json {
+            // What is asked for is done, also when nobody reads this.
+            let _ = std::io::stdout().write_all(difference.as_bytes());
+        }
+        let changes = answers.iter().flat_map(|answer| answer["changes"].as_array().into_iter().flatten());
+        let changed = changes.filter(|change| change["result"] != "unchanged").count();
+        if self.dry_run {
+            answers.iter().for_each(print_warnings);
+        } else {
             answers.clear();
             for pack in &packs {
                 let answer = put(api, pack, false).await?;
@@ -49,9 +57,10 @@ impl ApplyArgs {
                 answers.push(answer);
             }
         }
-        output.print(&json!({ "agents": answers }), |_| {
-            let word = if self.dry_run { "nothing was written (--dry-run)" } else { "written" };
-            println!("{word}");
+        output.print(&json!({ "agents": answers }), |_| match (self.dry_run, changed) {
+            (_, 0) => println!("nothing to change"),
+            (true, _) => println!("nothing was written (--dry-run)"),
+            (false, _) => println!("written"),
         });
         Ok(())
     }
@@ -64,11 +73,15 @@ async fn put(api: &Connection, pack: &PackFolder, dry_run: bool) -> anyhow::Resu
 }
 
 /// What changes, line by line.
-fn show(pack: &PackFolder, answer: &Value) {
-    println!("agent {}", pack.id);
+fn show(pack: &PackFolder, answer: &Value, text: &mut String) {
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    line(format!("agent {}", pack.id));
     for change in answer["changes"].as_array().into_iter().flatten() {
         let result = cell(&change["result"]);
-        println!("  {} {}: {result}", cell(&change["part"]), cell(&change["name"]));
+        line(format!("  {} {}: {result}", cell(&change["part"]), cell(&change["name"])));
         if result == "unchanged" {
             continue;
         }
@@ -79,7 +92,7 @@ fn show(pack: &PackFolder, answer: &Value) {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            println!("    {sign} {}", shown(change.value().trim_end()));
+            line(format!("    {sign} {}", shown(change.value().trim_end())));
         }
     }
 }

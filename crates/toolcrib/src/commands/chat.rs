@@ -30,7 +30,7 @@ pub(crate) struct ChatArgs {
 
 impl ChatArgs {
     pub(crate) async fn run(self, api: &Connection, output: Output) -> anyhow::Result<()> {
-        api.keep_turns();
+        api.keep_own_turns();
         let ctx = read_ctx(&self.ctx)?;
         let mut session = self.session.clone();
         if let Some(message) = &self.message {
@@ -72,7 +72,13 @@ async fn turn(
     let path = format!("/v1/agents/{}/turns", segment(agent));
     api.stream(&path, request, |line| screen.line(line)).await?;
     if let Some(told) = screen.session.take() {
+        if !output.json && session.as_ref() != Some(&told) {
+            eprintln!("session {told}; go on with --session {told}");
+        }
         *session = Some(told);
+    }
+    if let (Some(turn), false) = (&screen.turn, output.json) {
+        eprintln!("turn {turn}; `toolcrib turns show {turn}` tells all of it");
     }
     match screen.ended {
         Some(_) if screen.failed.is_none() => Ok(()),
@@ -87,6 +93,7 @@ struct Screen {
     json: bool,
     event: String,
     session: Option<String>,
+    turn: Option<String>,
     /// Whether the last thing printed was a piece of text.
     in_text: bool,
     said: String,
@@ -109,6 +116,7 @@ impl Screen {
         let event = self.event.clone();
         if event == "turn" {
             self.session = data["session"].as_str().map(str::to_owned);
+            self.turn = data["id"].as_str().map(str::to_owned);
         }
         if event == "ended" {
             let outcome = &data["outcome"];

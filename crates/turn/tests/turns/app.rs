@@ -31,6 +31,14 @@ pub struct App {
 impl App {
     /// Everything, with the model asked in this form. Providers are called `main` and, with the same model behind, `other`.
     pub async fn start(script: Script, format: &str) -> Self {
+        let mut app = Self::start_without_keepers(script, format).await;
+        app._tasks.spawn(app.engine.clone().keep());
+        app._tasks.spawn(app.executor.clone().keep_ledger(CancellationToken::new()));
+        app
+    }
+
+    /// The same, where nobody takes up what was left.
+    pub async fn start_without_keepers(script: Script, format: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::File(folder.path().join("turns.db"));
         let store = Store::open(&location, Arc::new(SystemClock), Arc::new(OsRandomness)).await.unwrap();
@@ -73,8 +81,6 @@ impl App {
         let skills = SkillBook::open(store.clone()).await.unwrap();
         let turns = TurnSettings { look_every: Duration::from_millis(100), ..TurnSettings::default() };
         let engine = Engine::new(executor.clone(), Arc::clone(&skills), Arc::new(providers), turns);
-        tasks.spawn(engine.clone().keep());
-        tasks.spawn(executor.clone().keep_ledger(CancellationToken::new()));
         Self { engine, executor, store, skills, model, upstream, _folder: folder, _tasks: tasks }
     }
 }

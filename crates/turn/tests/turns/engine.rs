@@ -6,7 +6,7 @@ use scripted_model::{Script, Step, Turn};
 use serde_json::{Value, json};
 use toolcrib_registry::Agent;
 use toolcrib_store::{Expect, TurnState};
-use toolcrib_turn::{NewMessage, Pack, TurnEvent, TurnStatus};
+use toolcrib_turn::{NewMessage, Pack, TurnEvent, TurnStatus, recorded};
 
 use crate::app::App;
 
@@ -150,7 +150,7 @@ fn a_pack_is_checked_whole() {
     assert_eq!(pack.agent().skills().unwrap(), ["refunds"]);
     let open = Pack::from_builder(&Agent::builder("clerk").skill("refunds", "---\ndescription: d\n---\ntext")).unwrap();
     assert_eq!(open.agent().skills(), None, "a list that allows all goes on allowing all");
-    assert_eq!(open.agent().tools_allow(), None);
+    assert_eq!(open.agent().tools_allow(), Some(&[][..]), "who brings no tool and names none has none");
     let tool = json!({"name": "a", "description": "d", "request": {"url": "https://x.example"}});
     let named = Pack::from_builder(&Agent::builder("clerk").data_tool(tool)).unwrap();
     assert_eq!(named.agent().tools_allow().unwrap(), ["a"], "what leaves the pack later has to leave the agent");
@@ -200,6 +200,13 @@ async fn a_turn_that_was_left_is_taken_up_where_it_was() {
         "pending": [call(0, "1", done), call(1, "2", Value::Null)], "enabled": [], "skills": [], "calls": 2,
         "system_calls": 0, "asked": {}, "limit_told": false, "usage": {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0},
         "model": null, "attachments": [], "evidence": [], "ran_ms": 5,
+        "record": [
+            {"type": "started", "resumed": false, "at": 7},
+            {"type": "model_answered", "model": "main/script", "duration_ms": 3, "at": 8,
+             "prompt": {"instructions": 1, "skills": 0, "lists": 0, "history": 0, "turn": 2, "tools": 3, "budget": 100},
+             "usage": {"input_tokens": 4, "cached_tokens": 0, "output_tokens": 5}},
+            {"type": "call_started", "call_id": "left_0_1", "tool": "charge", "arguments": {"n": "2"}, "at": 9},
+        ],
     });
     let lease = toolcrib_store::TurnLease { id: row.id, owner: "gone".into(), epoch: row.epoch };
     assert!(app.store.checkpoint_turn(&lease, &checkpoint.to_string()).await.unwrap());
@@ -208,4 +215,58 @@ async fn a_turn_that_was_left_is_taken_up_where_it_was() {
     assert_eq!((outcome.text.as_deref(), outcome.tool_calls), (Some("done"), 2));
     assert_eq!(app.upstream.calls().len(), 3, "what had ended is not made again, what had not is made once");
     assert!(!app.store.checkpoint_turn(&lease, "{}").await.unwrap(), "and who left it has lost it");
+
+    // What the one that is gone had told stands in the record, and before the rest for who follows it afterwards.
+    let record = recorded(&app.store.turn("left").await.unwrap().unwrap());
+    let told: Vec<_> =
+        record.iter().map(|event| (event["type"].as_str().unwrap(), event["at"].as_i64().unwrap())).collect();
+    assert_eq!(told[..3], [("started", 7), ("model_answered", 8), ("call_started", 9)]);
+    let rest: Vec<_> = told[3..].iter().map(|(name, _)| *name).collect();
+    assert_eq!(rest, ["started", "call_finished", "model_answered"]);
+    assert!(record[4]["trace_id"].is_string(), "{record:?}");
+    drop(taken);
+    let mut afterwards = app.engine.follow("left").await.unwrap().unwrap();
+    let mut names = Vec::new();
+    while let Some(event) = afterwards.next().await.unwrap() {
+        names.push(event.name());
+    }
+    assert_eq!(names[..2], ["started", "model_answered"]);
+    assert_eq!((names.len(), names[6]), (7, "ended"));
+}
+
+/// A process that is no server goes on with what it follows, and makes nobody else's call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_keeps_only_their_own_leaves_the_rest_alone() {
+    let turns = json!([{"steps": [{"calls": [{"tool": "charge", "arguments": {"n": "1"}}]}, {"text": "done"}]}]);
+    let app = App::start_without_keepers(script(turns), "openai").await;
+    app.upstream.set("charge", crate::upstream::Answer::default());
+    let tool = json!({
+        "name": "charge", "description": "d", "parameters": [{"name": "n", "description": "n"}], "approval": "always",
+        "request": {"method": "POST", "url": format!("http://{}/charge", app.upstream.address), "body": {"n": "{{n}}"}},
+    });
+    let registry = app.executor.registry();
+    let document = json!({"agent": {"provider": "main", "model": "script"}, "tools": [tool]});
+    let pack = Pack::from_json(&"clerk".parse().unwrap(), &document).unwrap();
+    pack.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let agent = registry.snapshot().agent("clerk").unwrap().clone();
+    let approve = async |turn: &str| {
+        let approval = app.store.approvals_of_turn(turn).await.unwrap().remove(0);
+        let say = toolcrib_executor::Say::Approve;
+        app.executor.decide(&approval, say, "ann", None).await.unwrap();
+    };
+    let mut others = app.engine.begin("clerk", &agent, says("go", "others")).await.unwrap();
+    while !matches!(*others.next().await.unwrap().unwrap(), TurnEvent::Parked { .. }) {}
+    let other = others.id().to_owned();
+    approve(&other).await;
+    drop(others);
+
+    let mut own = app.engine.begin("clerk", &agent, says("go", "own")).await.unwrap();
+    while !matches!(*own.next().await.unwrap().unwrap(), TurnEvent::Parked { .. }) {}
+    approve(own.id()).await;
+    let keeping = tokio::spawn(app.engine.clone().keep_own());
+    assert_eq!(own.outcome().await.unwrap().text.as_deref(), Some("done"));
+    keeping.abort();
+    assert_eq!(app.upstream.calls().len(), 1, "only its own call was made");
+    assert_eq!(app.store.turn(&other).await.unwrap().unwrap().state, TurnState::Parked);
+    assert_eq!(app.store.count_left_ready(0).await.unwrap(), 1);
 }

@@ -21,7 +21,7 @@ pub fn event_line(event: &TurnEvent, turn: &str) -> Vec<String> {
             format!("skills: {}", skills.join(", "))
         }
         TurnEvent::ContextCut { given_up } => format!("gives up: {}", given_up.join(", ")),
-        TurnEvent::TextDelta { .. } => return Vec::new(),
+        TurnEvent::ModelAnswered { .. } | TurnEvent::TextDelta { .. } => return Vec::new(),
         TurnEvent::TextDiscarded { model, code } => format!("discards what it said: {code}; asks {model}"),
         TurnEvent::CallStarted { tool, arguments, .. } => format!("calls {tool} {arguments}"),
         TurnEvent::CallFinished { tool, status, code, approval, .. } => {
