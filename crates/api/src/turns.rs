@@ -25,6 +25,8 @@ use crate::turn_stream::stream_of;
 
 /// The longest message, in bytes (1 MiB).
 pub(crate) const MAX_MESSAGE: usize = 1 << 20;
+/// The most that is read of a transcript, in bytes (8 MiB); what is older is left out.
+const MAX_TRANSCRIPT: usize = 8 << 20;
 /// The longest name of a session, in bytes.
 const MAX_SESSION: usize = 512;
 /// How long a request waits for an answer, at the longest.
@@ -310,7 +312,7 @@ pub(crate) async fn transcript(
 ) -> Result<Json<Transcript>, ApiError> {
     principal.may(Access::ReadCall)?;
     principal.may_use_agent(&id)?;
-    let told = state.registry().store().session_messages(&id, &session, 500).await?;
+    let told = state.registry().store().session_messages(&id, &session, 500, MAX_TRANSCRIPT).await?;
     let turn = |told: toolcrib_store::Told| TranscriptTurn {
         messages: json::parse(told.messages.as_bytes())
             .ok()

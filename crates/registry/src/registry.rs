@@ -132,7 +132,7 @@ impl Registry {
     pub async fn put_tool(&self, tool: &Definition, expect: Expect, actor: &str) -> Result<Written, RegistryError> {
         self.refuse_code_name(tool.name.as_str())?;
         let written = self.store.put_tool(tool, expect, actor).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(written)
     }
 
@@ -145,7 +145,7 @@ impl Registry {
             self.refuse_code_name(tool.name.as_str())?;
         }
         let written = self.store.put_tools(tools, actor).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         let mut imported = Imported::default();
         for (tool, written) in tools.iter().zip(written) {
             let list = match written.kind {
@@ -172,7 +172,7 @@ impl Registry {
             self.refuse_code_name(tool.name.as_str())?;
         }
         let written = self.store.put_tools_expecting(tools, actor).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(written)
     }
 
@@ -187,7 +187,7 @@ impl Registry {
             self.refuse_code_name(name)?;
         }
         let revision = self.store.delete_tool(name, expect).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(revision)
     }
 
@@ -207,7 +207,7 @@ impl Registry {
             self.refuse_code_name(tool.name.as_str())?;
         }
         let applied = self.store.apply_pack(pack, expect, actor, dry).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(applied)
     }
 
@@ -217,7 +217,7 @@ impl Registry {
     /// The store's errors.
     pub async fn put_agent(&self, id: &AgentId, agent: &Agent, expect: Expect) -> Result<Written, RegistryError> {
         let written = self.store.put_agent(id.as_str(), &agent.to_json().to_string(), expect).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(written)
     }
 
@@ -227,7 +227,7 @@ impl Registry {
     /// The store's errors.
     pub async fn delete_agent(&self, id: &str, expect: Expect) -> Result<Option<Revision>, RegistryError> {
         let revision = self.store.delete_agent(id, expect).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(revision)
     }
 
@@ -240,6 +240,13 @@ impl Registry {
     /// Whether a name belongs to a tool that is compiled in: a code tool, or one of the turn itself.
     pub fn is_code(&self, name: &str) -> bool {
         self.code.contains_key(name) || SYSTEM_TOOLS.contains(&name)
+    }
+
+    /// Shows what was written. That it can't be read now is no fault of the write; whoever looks next takes it over.
+    async fn refresh_after_write(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(error = %error, reason = error.reason(), "registry.refresh failed after a write");
+        }
     }
 
     /// Takes over what changed in the rows since the snapshot, whoever changed it.

@@ -28,7 +28,8 @@ struct Shown {
     catalog: Arc<SkillCatalog>,
     revision: Revision,
     broken: BTreeMap<(String, String), Problems>,
-    unreadable: Vec<String>,
+    /// By the name of the row.
+    unreadable: BTreeMap<String, String>,
 }
 
 /// The live catalog of skills. Share it behind an [`Arc`].
@@ -66,7 +67,7 @@ impl SkillBook {
 
     /// What is wrong with rows that can't be read.
     pub fn unreadable(&self) -> Vec<String> {
-        self.shown.load().unreadable.clone()
+        self.shown.load().unreadable.values().cloned().collect()
     }
 
     /// Writes a skill. The next turn sees it.
@@ -80,7 +81,7 @@ impl SkillBook {
             document: skill.document().to_owned(),
         };
         let written = self.store.put_skill(&write, expect, actor).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(written)
     }
 
@@ -96,7 +97,7 @@ impl SkillBook {
         actor: &str,
     ) -> Result<Option<Revision>, StoreError> {
         let revision = self.store.delete_skill(scope, name, expect, actor).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(revision)
     }
 
@@ -112,8 +113,15 @@ impl SkillBook {
         };
         let writes: Vec<SkillWrite> = skills.iter().map(write).collect();
         let changed = self.store.seed_skills(&writes, root).await?;
-        self.refresh().await?;
+        self.refresh_after_write().await;
         Ok(changed)
+    }
+
+    /// Shows what was written. That it can't be read now is no fault of the write; whoever looks next takes it over.
+    pub async fn refresh_after_write(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(error = %error, reason = error.reason(), "skills.refresh failed after a write");
+        }
     }
 
     /// Takes over what changed in the rows, whoever changed it.
@@ -138,8 +146,17 @@ impl SkillBook {
             let mut catalog = SkillCatalog::clone(&known.catalog);
             for row in rows {
                 match row {
-                    Ok(row) => apply(&mut catalog, &mut next.broken, &row),
-                    Err(error) => next.unreadable.push(error.to_string()),
+                    Ok(row) => {
+                        next.unreadable.remove(&row.name);
+                        apply(&mut catalog, &mut next.broken, &row);
+                    }
+                    Err(error) => {
+                        let name = match &error {
+                            StoreError::BadRow { key, .. } => key.clone(),
+                            _ => String::new(),
+                        };
+                        next.unreadable.insert(name, error.to_string());
+                    }
                 }
             }
             catalog.index();

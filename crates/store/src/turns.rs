@@ -308,11 +308,18 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn turns(&self, filter: &TurnFilter, after: Option<&str>, most: i64) -> Result<Page<TurnRow>, StoreError>;
 
-    /// What ended turns of a session leave to read, the last `most` of them, oldest first.
+    /// What ended turns of a session leave to read, the last `most` of them, and not many more than `most_bytes`; oldest
+    /// first.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError>;
+    async fn session_messages(
+        &self,
+        agent: &str,
+        session: &str,
+        most: i64,
+        most_bytes: usize,
+    ) -> Result<Vec<Told>, StoreError>;
 
     /// Deletes ended turns that last moved longer ago than this, in ms, some at a time. Returns how many.
     ///

@@ -24,7 +24,7 @@ use crate::input::{Input, NewMessage, session_or_chat};
 use crate::live::LiveTurns;
 use crate::message::Message;
 use crate::outcome::{TurnOutcome, TurnStatus};
-use crate::prompt::Past;
+use crate::prompt::{BYTES_OF_A_TOKEN, Past};
 use crate::providers::Providers;
 use crate::run::Run;
 
@@ -258,7 +258,7 @@ impl Engine {
             let turn = Turn { lease: &lease, agent: &row.agent, session: &row.session, log: &log };
             return self.give_up(turn, "turn.unreadable", "the stored turn can't be read").await;
         };
-        let history = match self.history(&row).await {
+        let history = match self.history(&row, input.agent.limits().context_budget).await {
             Ok(mut history) => {
                 // Each exchange for itself, so that the budget can leave out the oldest.
                 for message in &input.before {
@@ -304,11 +304,13 @@ impl Engine {
     }
 
     /// What earlier turns of the session left to read. One that can't be read hides no other.
-    async fn history(&self, row: &TurnRow) -> Result<Vec<Past>, StoreError> {
+    async fn history(&self, row: &TurnRow, budget: usize) -> Result<Vec<Past>, StoreError> {
         if row.seq == 1 {
             return Ok(Vec::new());
         }
-        let told = self.store().session_messages(&row.agent, &row.session, HISTORY).await?;
+        // What is more than that does not fit in any case, also without the signs of JSON.
+        let bytes = budget.saturating_mul(2 * BYTES_OF_A_TOKEN);
+        let told = self.store().session_messages(&row.agent, &row.session, HISTORY, bytes).await?;
         let cut = told.first().is_some_and(|first| first.place > 1);
         let read = told.iter().filter_map(|told| {
             serde_json::from_str(&told.messages)

@@ -20,7 +20,8 @@ pub enum TurnEvent {
     Queued,
     /// It runs, or runs on.
     Started {
-        /// Whether it was taken up from a checkpoint.
+        /// Whether it was taken up from a checkpoint. Text since the last call that was told before then came to nothing,
+        /// and comes anew.
         resumed: bool,
     },
     /// The texts of these skills came into the prompt.

@@ -77,10 +77,13 @@ impl Run {
 
     /// Writes down how it stopped, and tells it.
     pub(crate) async fn finish(mut self, stop: Stop) {
-        let stop = match self.saved().await {
-            Ok(()) => stop,
-            Err(left) => left,
+        // One that is another process's by now is left to it. A checkpoint that could not be written does not matter any
+        // more: the end is.
+        let saved = match self.saving.take() {
+            Some(saving) => saving.await,
+            None => Ok(Ok(true)),
         };
+        let stop = if matches!(saved, Ok(Ok(false))) { Stop::Left } else { stop };
         if let Stop::Ended(outcome) = &stop {
             self.take_back().await;
             if matches!(outcome.status, TurnStatus::Cancelled | TurnStatus::Limit) {

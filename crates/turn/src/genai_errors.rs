@@ -28,7 +28,7 @@ pub(crate) fn model_error(error: &genai::Error) -> ModelError {
             from_source(webc_error)
         }
         genai::Error::ChatResponse { body, .. } => in_band(body),
-        other => ModelError::Unreadable { reason: cut(&other.to_string()) },
+        other => ModelError::Unreadable { reason: other.to_string() },
     }
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn model_error(error: &genai::Error) -> ModelError {
 fn in_band(body: &Value) -> ModelError {
     let error = body.get("error").unwrap_or(body);
     let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
-    let message = if text("message").is_empty() { cut(&body.to_string()) } else { cut(text("message")) };
+    let message = if text("message").is_empty() { body.to_string() } else { text("message").to_owned() };
     match text("type") {
         "overloaded_error" => ModelError::Busy { status: 529, retry_after: None, message },
         "rate_limit_error" | "rate_limit_exceeded" => ModelError::Busy { status: 429, retry_after: None, message },
@@ -70,7 +70,7 @@ fn said(error: &genai::Error) -> String {
     let message = parsed.as_ref().and_then(|body| {
         body.pointer("/error/message").or_else(|| body.get("message")).or_else(|| body.get("error"))?.as_str()
     });
-    cut(message.unwrap_or(body))
+    message.unwrap_or(body).to_owned()
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -100,7 +100,7 @@ fn from_source(error: &(dyn std::error::Error + 'static)) -> ModelError {
         next = error.source();
         reasons.extend(next.map(ToString::to_string));
     }
-    let reason = cut(reasons.last().map_or("", String::as_str));
+    let reason = reasons.pop().unwrap_or_default();
     if connecting { ModelError::Unreachable { reason } } else { ModelError::BrokenOff { reason } }
 }
 
@@ -111,7 +111,8 @@ pub(crate) fn egress_error(error: &EgressError) -> ModelError {
     }
 }
 
-fn cut(text: &str) -> String {
+/// What is passed on of what a provider says.
+pub(crate) fn cut(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(SAID) {
         Some((end, _)) => format!("{}…", &text[..end]),

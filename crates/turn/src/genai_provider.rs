@@ -16,9 +16,10 @@ use secrecy::{ExposeSecret, SecretString};
 use toolcrib_egress::{Guard, Target, TrustRoots};
 
 use crate::frame_guard::FrameGuard;
-use crate::genai_errors::{egress_error, model_error, of_panic};
+use crate::genai_errors::{cut, egress_error, model_error, of_panic};
 use crate::genai_wire::{chat_of, event_of};
-use crate::model::{ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream};
+use crate::key_mask::KeyMask;
+use crate::model::{ModelError, ModelProvider, ModelRequest, ModelStream};
 use crate::provider_settings::{ProviderSettings, SecretLookup, WireFormat};
 
 /// A provider that is asked over HTTP.
@@ -99,15 +100,17 @@ impl ModelProvider for GenaiProvider {
             }
             other => other,
         };
-        let Some(key) = self.key()? else { return self.ask_unmasked(request, None).await.map_err(at) };
+        // What a provider says is cut only where its key can't be cut with it.
+        let short = |error: ModelError| error.map_words(cut);
+        let Some(key) = self.key()? else {
+            let stream = self.ask_unmasked(request, None).await.map_err(at).map_err(short)?;
+            return Ok(Box::pin(stream.map(move |event| event.map_err(short))));
+        };
         let asked = self.ask_unmasked(request, Some(&key)).await.map_err(at);
-        let masked = move |words: &str| words.replace(key.expose_secret(), "***");
-        let stream = asked.map_err(|error| error.map_words(&masked))?;
-        Ok(Box::pin(stream.map(move |event| match event {
-            Ok(ModelEvent::Text(text)) => Ok(ModelEvent::Text(masked(&text))),
-            Ok(end) => Ok(end),
-            Err(error) => Err(error.map_words(&masked)),
-        })))
+        let mut mask = KeyMask::new(key);
+        let stream = asked.map_err(|error| short(mask.error(error)))?;
+        let masked = stream.flat_map(move |event| stream::iter(mask.event(event)));
+        Ok(Box::pin(masked.map(move |event| event.map_err(short))))
     }
 }
 

@@ -69,6 +69,7 @@ mod genai_wire;
 mod handle;
 mod input;
 mod keeper;
+mod key_mask;
 mod live;
 mod message;
 mod model;

@@ -141,7 +141,7 @@ impl Pack {
         dry: bool,
     ) -> Result<PackApplied, RegistryError> {
         let applied = registry.apply_pack(&self.rows, expect, actor, dry).await?;
-        skills.refresh().await?;
+        skills.refresh_after_write().await;
         Ok(applied)
     }
 }

@@ -17,7 +17,7 @@ use crate::message::Message;
 use crate::model::ToolOffer;
 
 /// Bytes a token is taken to have.
-const BYTES_OF_A_TOKEN: usize = 4;
+pub(crate) const BYTES_OF_A_TOKEN: usize = 4;
 /// What a provider's form costs beside a text, in bytes.
 const FRAME: usize = 16;
 

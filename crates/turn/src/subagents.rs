@@ -1,17 +1,22 @@
 //! Subagents: turns that a turn spawns, with no more than its own rights.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use toolcrib_registry::Limits;
 use toolcrib_store::NewTurn;
 
+use crate::engine::failed;
 use crate::input::Input;
 use crate::message::ModelCall;
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::run::Run;
 use crate::system_tools::{SPAWN_SUBAGENTS, SystemEnd, Task, tasks_of};
+
+/// How long a subagent that was asked to end is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Run {
     /// Runs the tasks beside each other. Their ids are made of the call's, so a turn that is taken up again finds those
@@ -91,11 +96,8 @@ impl Run {
         if let Err(error) = self.engine.cancel(&id).await {
             tracing::error!(error = %error, "turn.subagent.cancel failed");
         }
-        Some(TurnOutcome {
-            text: None,
-            code: Some("turn.cancelled".to_owned()),
-            error: Some("the time of the turn that spawned it is over".to_owned()),
-            ..self.outcome(TurnStatus::Cancelled, None)
-        })
+        // What it cost is known when it has ended, a moment later.
+        let over = || failed(TurnStatus::Cancelled, "turn.cancelled", "the time of the turn that spawned it is over");
+        Some(tokio::time::timeout(LAST_WORDS, handle.outcome()).await.ok().flatten().unwrap_or_else(over))
     }
 }

@@ -93,7 +93,7 @@ impl Writer {
             TurnEvent::Ended { outcome } => self.end(outcome),
             other => {
                 match other {
-                    TurnEvent::TextDiscarded { .. } => self.close("incomplete"),
+                    TurnEvent::TextDiscarded { .. } | TurnEvent::Started { resumed: true } => self.close("incomplete"),
                     // What was said so far is said, and stands for itself.
                     TurnEvent::CallStarted { .. } | TurnEvent::Parked { .. } => self.close("completed"),
                     _ => {}

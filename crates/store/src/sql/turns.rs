@@ -1,6 +1,7 @@
 //! The statements of [`Turns`].
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, Connection as _, QueryBuilder, Row as _};
 
 use super::ledger::push_agents;
@@ -270,16 +271,29 @@ impl Turns for Database {
         Ok(Page { items, next })
     }
 
-    async fn session_messages(&self, agent: &str, session: &str, most: i64) -> Result<Vec<Told>, StoreError> {
+    async fn session_messages(
+        &self,
+        agent: &str,
+        session: &str,
+        most: i64,
+        most_bytes: usize,
+    ) -> Result<Vec<Told>, StoreError> {
         let sql = "SELECT id, place, messages, updated_at FROM turns \
                    WHERE agent = $1 AND session = $2 AND place IS NOT NULL AND messages IS NOT NULL \
                    ORDER BY seq DESC, place DESC LIMIT $3";
-        let rows = sqlx::query(sql).bind(agent).bind(storable(session)).bind(most).fetch_all(self.readers()).await?;
-        let told = |row: &Row| {
-            let (id, messages) = (row.try_get("id")?, row.try_get("messages")?);
-            Ok(Told { id, place: row.try_get("place")?, messages, ended_at: row.try_get("updated_at")? })
-        };
-        rows.iter().rev().map(told).collect()
+        let mut rows = sqlx::query(sql).bind(agent).bind(storable(session)).bind(most).fetch(self.readers());
+        let (mut told, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.try_next().await? {
+            let messages: String = row.try_get("messages")?;
+            bytes += messages.len();
+            if bytes > most_bytes && !told.is_empty() {
+                break;
+            }
+            let (id, place, ended_at) = (row.try_get("id")?, row.try_get("place")?, row.try_get("updated_at")?);
+            told.push(Told { id, place, messages, ended_at });
+        }
+        told.reverse();
+        Ok(told)
     }
 
     async fn purge_turns(&self, age_ms: i64) -> Result<u64, StoreError> {

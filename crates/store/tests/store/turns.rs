@@ -63,9 +63,11 @@ on_every_database! {
         assert_eq!((taken.state, taken.owner.as_deref()), (TurnState::Running, Some("p2")));
         assert_eq!(store.take_turn("b", 0, "p3", LEASE).await.unwrap(), None, "one takes it up");
         assert!(store.end_turn(&lease(&taken), &end("[2]")).await.unwrap());
-        let told = store.session_messages("clerk", "s", 10).await.unwrap();
+        let told = store.session_messages("clerk", "s", 10, 1_000).await.unwrap();
         assert_eq!(told.iter().map(|told| told.messages.as_str()).collect::<Vec<_>>(), ["[1]", "[2]"]);
-        assert_eq!(store.session_messages("clerk", "s", 1).await.unwrap()[0].messages, "[2]");
+        assert_eq!(store.session_messages("clerk", "s", 1, 1_000).await.unwrap()[0].messages, "[2]");
+        let short = store.session_messages("clerk", "s", 10, 1).await.unwrap();
+        assert_eq!(short.iter().map(|told| told.messages.as_str()).collect::<Vec<_>>(), ["[2]"], "the last, at the least");
     }
 
     async fn a_turn_whose_process_is_gone_is_taken_over(opened: Opened) {

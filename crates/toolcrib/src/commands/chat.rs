@@ -138,6 +138,10 @@ impl Screen {
                 // Where nobody reads, nothing has to come out.
                 let _ = std::io::stdout().flush();
             }
+            "started" if data["resumed"] == true => {
+                self.said.clear();
+                self.note("taken up again; what was not finished is said anew");
+            }
             "queued" => self.note("waits for an earlier turn of this session"),
             "text_discarded" => {
                 self.said.clear();
