@@ -9,7 +9,7 @@ use url::Url;
 
 use self::command::{Body, Command};
 use self::inferred::schema_of;
-use crate::names::{Names, snake};
+use crate::names::{Names, is_secret, looks_drawn, secret_of, snake};
 use crate::report::{ImportError, Imported, OperationReport, Options, SecretNeeded};
 
 /// What a browser or curl itself adds, and no tool needs.
@@ -24,9 +24,6 @@ const OF_THE_CLIENT: [&str; 9] = [
     "priority",
     "content-type",
 ];
-/// Parts of names of headers, query entries and fields that hold secrets.
-const SECRET: [&str; 7] = ["authorization", "api-key", "apikey", "token", "secret", "password", "cookie"];
-
 /// Makes a tool of a curl command: what it sends in the query, in the body and as ids in the path become arguments, and
 /// what looks like a secret becomes a reference to one. The secret itself is nowhere in what comes out.
 ///
@@ -66,7 +63,7 @@ pub fn curl(command: &str, options: &Options) -> Result<Imported, ImportError> {
     }
     let mut definition = json!({
         "name": name,
-        "description": format!("{method} {base}{report_path}"),
+        "description": format!("{method} {base}{}", path.replace("{{", "{").replace("}}", "}")),
         "parameters": parameters,
         "request": request,
     });
@@ -135,12 +132,11 @@ impl Draft {
                 path.push_str(&self.argument(name, json!({ "type": "string" })));
             } else if is_id(&plain) {
                 let of = self.nouns.last().map_or("", |noun| noun.trim_end_matches('s'));
-                let kind = if plain.bytes().all(|byte| byte.is_ascii_digit()) { "integer" } else { "string" };
                 let wanted = format!("{of}_id");
-                path.push_str(&self.argument(
-                    wanted.trim_start_matches('_'),
-                    json!({ "type": kind, "examples": [example(&plain, kind)] }),
-                ));
+                let number = plain.bytes().all(|byte| byte.is_ascii_digit()).then(|| text_value(&plain));
+                // What is no number may be a secret: it is no example.
+                let schema = number.as_ref().map_or_else(|| json!({ "type": "string" }), schema_of);
+                path.push_str(&self.argument(wanted.trim_start_matches('_'), schema));
             } else {
                 path.push_str(segment);
                 if !plain.is_empty() {
@@ -171,7 +167,7 @@ impl Draft {
     fn headers(&mut self, command: &Command, host: &str) {
         for (name, value) in &command.headers {
             let lower = name.to_ascii_lowercase();
-            if is_secret(name) {
+            if is_secret(name) || looks_drawn(value) {
                 self.secret(name, value, host);
             } else if OF_THE_CLIENT.contains(&lower.as_str()) || lower.starts_with("sec-") {
                 if !matches!(lower.as_str(), "content-type" | "user-agent") {
@@ -194,8 +190,7 @@ impl Draft {
         let before =
             ["Bearer ", "Basic ", "Token ", "token ", "bearer "].into_iter().find(|word| value.starts_with(word));
         let before = before.unwrap_or_default();
-        let site = host.trim_start_matches("www.").trim_start_matches("api.").split('.').next().unwrap_or_default();
-        let name = snake(&format!("{site} {header}"));
+        let name = secret_of(host, header);
         self.headers.insert(header.to_owned(), format!("{before}{{{{secret.{name}}}}}").into());
         let holds = match before.trim() {
             "Basic" => "user:password in base64".to_owned(),
@@ -222,34 +217,59 @@ impl Draft {
             }
             Body::Form(pairs) => {
                 self.headers.insert("Content-Type".to_owned(), "application/x-www-form-urlencoded".into());
-                let fields = pairs.into_iter().map(|(key, value)| (key, text_value(&value))).collect();
+                let mut fields = Map::new();
+                for (key, value) in pairs {
+                    if fields.contains_key(&key) {
+                        self.notes.push(format!("the field {key} stands there more than once; the tool gives it once"));
+                    } else {
+                        fields.insert(key, text_value(&value));
+                    }
+                }
                 Some(self.fields(Value::Object(fields)))
             }
-            Body::Text(text) => {
+            Body::Text => {
                 if let Some(media) = content_type {
                     self.headers.insert("Content-Type".to_owned(), media.into());
                 }
-                let schema = json!({ "type": "string", "examples": [text] });
-                Some(self.argument("body", schema).into())
+                // The text itself may hold a secret: it is no example.
+                Some(self.argument("body", json!({ "type": "string" })).into())
             }
         })
     }
 
     /// Each field of an object as an argument of its own; any other value as one.
     fn fields(&mut self, value: Value) -> Value {
-        let Value::Object(map) = value else { return self.argument("body", schema_of(&value)).into() };
+        let map = match self.without_secrets(value) {
+            Value::Object(map) => map,
+            other => return self.argument("body", schema_of(&other)).into(),
+        };
         let mut out = Map::new();
         for (key, value) in map {
-            if is_secret(&key) {
-                self.notes.push(format!(
-                    "the field {key} of the body looks like a secret and is left out: secrets go into headers only"
-                ));
-                continue;
-            }
             let place = self.argument(&key, schema_of(&value));
             out.insert(key, place.into());
         }
         Value::Object(out)
+    }
+
+    /// The value without the fields, however deep, that look like secrets.
+    fn without_secrets(&mut self, value: Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                let mut kept = Map::new();
+                for (key, value) in map {
+                    if is_secret(&key) {
+                        self.notes.push(format!(
+                            "the field {key} of the body looks like a secret and is left out: secrets go into headers only"
+                        ));
+                    } else {
+                        kept.insert(key, self.without_secrets(value));
+                    }
+                }
+                Value::Object(kept)
+            }
+            Value::Array(items) => items.into_iter().map(|item| self.without_secrets(item)).collect(),
+            other => other,
+        }
     }
 
     fn name(&self, method: &str) -> String {
@@ -263,24 +283,12 @@ impl Draft {
     }
 }
 
-fn is_secret(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase().replace('_', "-");
-    SECRET.iter().any(|part| lower.contains(part)) || lower == "key"
-}
-
 /// Whether a part of a path is an id rather than a name.
 fn is_id(segment: &str) -> bool {
     let hex = |text: &str| text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let digits = segment.bytes().filter(u8::is_ascii_digit).count();
     !segment.is_empty()
         && (digits == segment.len() || hex(segment) || (digits >= 4 && segment.len() >= 8 && !segment.contains('.')))
-}
-
-fn example(text: &str, kind: &str) -> Value {
-    match kind {
-        "integer" => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
-        _ => text.into(),
-    }
 }
 
 /// A text as the value that it looks like: a number, a boolean or itself.

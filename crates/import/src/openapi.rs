@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use self::document::Document;
-use self::operation::Operation;
+use self::operation::{Carried, Operation};
 use crate::names::{Names, snake};
 use crate::report::{ImportError, Imported, OperationReport, Options, SecretNeeded};
 
@@ -25,6 +25,9 @@ const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
 const LONGEST_GROUP: usize = 24;
 /// Those that no tool has.
 const OTHER_METHODS: [&str; 2] = ["options", "trace"];
+
+/// Path, path item and method of an operation.
+type Place<'a> = (&'a str, &'a Map<String, Value>, &'a str);
 
 /// What holds for every operation of a document.
 struct Api<'a> {
@@ -48,21 +51,26 @@ pub fn openapi(document: &Value, options: &Options) -> Result<Imported, ImportEr
     let mut imported = Imported::default();
     let mut secrets = BTreeSet::new();
     let mut without_server = None;
-    for (path, item, method) in api.operations() {
+    let mut carried = Carried::default();
+    for place in api.places() {
+        let (path, item, method) = match place {
+            Ok(place) => place,
+            Err(report) => {
+                if options.only.is_none() {
+                    imported.operations.push(report);
+                }
+                continue;
+            }
+        };
         let Some(operation) = Operation::read(&api, path, item, method) else { continue };
+        // Whatever is picked of a document, its operations have the same names.
+        let name = names.take(&operation.name());
         if !operation.is_wanted(options) {
             continue;
         }
-        let mut report = OperationReport {
-            method: method.to_ascii_uppercase(),
-            path: path.to_owned(),
-            operation_id: operation.id().map(str::to_owned),
-            tool: None,
-            problems: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut report = operation.report();
         let mut needed: Vec<SecretNeeded> = Vec::new();
-        match operation.tool(&mut names, &mut needed, &mut report.notes) {
+        match operation.tool(name, &mut needed, &mut report.notes, &mut carried) {
             Ok(tool) => {
                 report.tool = Some(tool.name.as_str().to_owned());
                 imported.tools.push(tool);
@@ -96,17 +104,25 @@ fn group_of(title: Option<&str>, base_url: Option<&str>) -> Option<String> {
 }
 
 impl<'a> Api<'a> {
-    /// Path, path item and method of each operation.
-    fn operations(&self) -> Vec<(&'a str, &'a Map<String, Value>, &'a str)> {
+    /// Each operation's place, or why a path has none that could be read.
+    fn places(&self) -> Vec<Result<Place<'a>, OperationReport>> {
         let root: &'a Value = self.document.root;
         let paths = root.get("paths").and_then(Value::as_object).into_iter().flatten();
         let mut found = Vec::new();
         for (path, item) in paths.filter(|(path, _)| path.starts_with('/')) {
-            let Ok(item) = self.document.resolve(item) else { continue };
-            let Some(item) = item.as_object() else { continue };
-            let known = |key: &str| METHODS.contains(&key) || OTHER_METHODS.contains(&key);
-            let methods = item.keys().map(String::as_str).filter(|key| known(key));
-            found.extend(methods.map(|method| (path.as_str(), item, method)));
+            let read =
+                self.document.resolve(item).and_then(|item| item.as_object().ok_or("it is no object".to_owned()));
+            match read {
+                Ok(item) => {
+                    let known = |key: &str| METHODS.contains(&key) || OTHER_METHODS.contains(&key);
+                    let methods = item.keys().map(String::as_str).filter(|key| known(key));
+                    found.extend(methods.map(|method| Ok((path.as_str(), item, method))));
+                }
+                Err(problem) => {
+                    let problem = format!("its operations can't be read: {problem}");
+                    found.push(Err(OperationReport { problems: vec![problem], ..OperationReport::of("*", path) }));
+                }
+            }
         }
         found
     }

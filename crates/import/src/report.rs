@@ -52,6 +52,20 @@ pub struct OperationReport {
     pub notes: Vec<String>,
 }
 
+impl OperationReport {
+    /// Of an operation of which nothing is said yet.
+    pub(crate) fn of(method: &str, path: &str) -> Self {
+        Self {
+            method: method.to_ascii_uppercase(),
+            path: path.to_owned(),
+            operation_id: None,
+            tool: None,
+            problems: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// A secret that has to be configured before the tools can be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SecretNeeded {

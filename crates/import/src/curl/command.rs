@@ -77,7 +77,7 @@ pub(super) enum Body {
     /// And whether the command said that it is JSON.
     Json(Value, bool),
     Form(Vec<(String, String)>),
-    Text(String),
+    Text,
 }
 
 fn unreadable(reason: impl Into<String>) -> ImportError {
@@ -92,7 +92,7 @@ impl Command {
     pub(super) fn read(text: &str) -> Result<Self, ImportError> {
         // A line may be continued, also as a Windows shell does it.
         let text = text.replace("\\\r\n", " ").replace("\\\n", " ").replace("^\r\n", " ").replace("^\n", " ");
-        let text = text.replace("$'", "'");
+        let text = ansi_quotes(&text).ok_or_else(|| unreadable("a quote is not closed; paste the whole command"))?;
         let words = shell_words::split(text.trim())
             .map_err(|_| unreadable("a quote is not closed; paste the whole command"))?;
         let mut words = words.into_iter().peekable();
@@ -233,13 +233,82 @@ impl Command {
             Err(error) if said => return Err(unreadable(format!("the body says that it is JSON, and {error}"))),
             _ => {}
         }
-        match media.as_deref() {
+        // What follows a semicolon says how the text is written, and not what it is.
+        match media.as_deref().and_then(|media| media.split(';').next()).map(str::trim) {
             None | Some("application/x-www-form-urlencoded") => {
                 let pairs = url::form_urlencoded::parse(whole.as_bytes());
                 Ok(Body::Form(pairs.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
             }
-            Some(_) => Ok(Body::Text(whole)),
+            Some(_) => Ok(Body::Text),
         }
+    }
+}
+
+/// The command with its `$'…'` as plain quotes: what browsers write where a text holds quotes or line breaks. None when one
+/// is not closed.
+fn ansi_quotes(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut quote = None;
+    let mut begins = true;
+    while let Some(ch) = chars.next() {
+        if quote.is_none() && begins && ch == '$' && chars.next_if_eq(&'\'').is_some() {
+            out.push_str(&shell_words::quote(&ansi_text(&mut chars)?));
+            begins = false;
+            continue;
+        }
+        out.push(ch);
+        match (quote, ch) {
+            (None, '\'' | '"') => quote = Some(ch),
+            (Some(open), _) if open == ch => quote = None,
+            // What a backslash escapes outside single quotes ends nothing.
+            (None | Some('"'), '\\') => out.extend(chars.next()),
+            _ => {}
+        }
+        begins = quote.is_none() && (ch.is_whitespace() || ch == '=');
+    }
+    Some(out)
+}
+
+/// The text up to the quote that ends it, its escapes read as a shell reads them.
+fn ansi_text(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let ch = match chars.next()? {
+            '\'' => return Some(text),
+            '\\' => chars.next()?,
+            plain => {
+                text.push(plain);
+                continue;
+            }
+        };
+        let digits = match ch {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            _ => 0,
+        };
+        if digits > 0 {
+            let mut code = String::new();
+            while code.len() < digits
+                && let Some(digit) = chars.next_if(char::is_ascii_hexdigit)
+            {
+                code.push(digit);
+            }
+            text.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
+            continue;
+        }
+        text.push(match ch {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'e' | 'E' => '\u{1b}',
+            'f' => '\u{c}',
+            'v' => '\u{b}',
+            other => other,
+        });
     }
 }
 

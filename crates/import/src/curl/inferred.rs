@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::names::looks_drawn;
+
 /// The schema, with the value as its example where that says something.
 pub(super) fn schema_of(value: &Value) -> Value {
     match value {
@@ -11,7 +13,7 @@ pub(super) fn schema_of(value: &Value) -> Value {
             let kind = if number.is_i64() || number.is_u64() { "integer" } else { "number" };
             json!({ "type": kind, "examples": [value] })
         }
-        Value::String(text) if text.trim().is_empty() => json!({ "type": "string" }),
+        Value::String(text) if text.trim().is_empty() || looks_drawn(text) => json!({ "type": "string" }),
         Value::String(_) => json!({ "type": "string", "examples": [value] }),
         Value::Array(items) => {
             let items = items.first().map_or_else(|| json!({ "type": "string" }), schema_of);

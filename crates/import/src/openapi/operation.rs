@@ -6,11 +6,14 @@ use toolcrib_definition::lowering::lower;
 
 use super::parameters::Places;
 use super::{Api, METHODS, server};
-use crate::names::{Names, snake};
-use crate::report::{Options, SecretNeeded};
+use crate::names::snake;
+use crate::report::{OperationReport, Options, SecretNeeded};
 
 /// The longest description, in characters; a model reads each of them.
 const MAX_DESCRIPTION: usize = 1_000;
+
+/// The schemas that the tools of one import may carry along together, in bytes (256 MiB).
+const MOST_CARRIED: usize = 256 << 20;
 
 /// An operation with where it stands.
 pub(super) struct Operation<'d, 'a> {
@@ -25,6 +28,11 @@ impl<'d, 'a> Operation<'d, 'a> {
     pub(super) fn read(api: &'d Api<'a>, path: &'a str, item: &'a Map<String, Value>, method: &'a str) -> Option<Self> {
         let body = item.get(method)?.as_object()?;
         Some(Self { api, path, item, method, body })
+    }
+
+    /// The report of this operation, with nothing said yet.
+    pub(super) fn report(&self) -> OperationReport {
+        OperationReport { operation_id: self.id().map(str::to_owned), ..OperationReport::of(self.method, self.path) }
     }
 
     pub(super) fn id(&self) -> Option<&'a str> {
@@ -46,9 +54,10 @@ impl<'d, 'a> Operation<'d, 'a> {
     /// The tool, or why there is none.
     pub(super) fn tool(
         &self,
-        names: &mut Names,
+        name: String,
         needed: &mut Vec<SecretNeeded>,
         notes: &mut Vec<String>,
+        carried: &mut Carried,
     ) -> Result<Definition, Vec<String>> {
         let one = |problem: String| vec![problem];
         if !METHODS.contains(&self.method) {
@@ -73,7 +82,7 @@ impl<'d, 'a> Operation<'d, 'a> {
             headers.insert("Cookie".to_owned(), cookies.join("; ").into());
         }
         let security = self.body.get("security").or_else(|| self.api.document.root.get("security"));
-        let secret_headers = self.api.secure(security, &mut headers, needed, notes);
+        let secret_headers = self.api.secure(security, &url, &mut headers, needed, notes);
         let mut request = json!({ "method": self.method.to_ascii_uppercase(), "url": url });
         for (key, map) in [("headers", headers), ("query", query)] {
             if !map.is_empty() {
@@ -83,9 +92,10 @@ impl<'d, 'a> Operation<'d, 'a> {
         if let Some(body) = body {
             request["body"] = body;
         }
+        carried.add(&original)?;
         let lowered = lower(&original);
         let mut definition = json!({
-            "name": names.take(&self.name()),
+            "name": name,
             "description": self.description(),
             "parameters": lowered.parameters(),
             "request": request,
@@ -151,7 +161,7 @@ impl<'d, 'a> Operation<'d, 'a> {
         Ok(base + &path)
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let by_place = || snake(&format!("{} {}", self.method, self.path));
         let name = self.id().map(snake).filter(|name| !name.is_empty()).unwrap_or_else(by_place);
         match self.api.options.prefix.as_deref().map(snake) {
@@ -175,6 +185,25 @@ impl<'d, 'a> Operation<'d, 'a> {
             Some((end, _)) => format!("{}…", whole[..end].trim_end()),
             None => whole,
         }
+    }
+}
+
+/// How much of schemas the tools of a document carry along together.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    bytes: usize,
+}
+
+impl Carried {
+    fn add(&mut self, schema: &Value) -> Result<(), Vec<String>> {
+        self.bytes += schema.to_string().len();
+        if self.bytes > MOST_CARRIED {
+            return Err(vec![format!(
+                "the tools before it carry schemas of more than {} MiB; import fewer operations at once",
+                MOST_CARRIED >> 20
+            )]);
+        }
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! Security schemes, as headers that hold secrets.
 
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::Api;
-use crate::names::snake;
+use crate::names::{secret_of, snake};
 use crate::report::SecretNeeded;
 
 /// What a scheme asks for.
@@ -19,6 +20,7 @@ impl Api<'_> {
     pub(super) fn secure(
         &self,
         security: Option<&Value>,
+        url: &str,
         headers: &mut Map<String, Value>,
         needed: &mut Vec<SecretNeeded>,
         notes: &mut Vec<String>,
@@ -30,15 +32,14 @@ impl Api<'_> {
         // A secret is better than none where both would do.
         let asking = alternatives.iter().filter_map(Value::as_object).filter(|schemes| !schemes.is_empty());
         for schemes in asking {
-            let found: Result<Vec<Header>, String> = schemes.keys().map(|name| self.header(name)).collect();
-            match found {
-                Ok(found) => {
-                    for header in &found {
-                        let value = format!("{}{{{{secret.{}}}}}", header.before, header.needed.name);
-                        headers.insert(header.name.clone(), value.into());
-                        needed.push(header.needed.clone());
-                    }
-                    return found.into_iter().map(|header| header.name).collect();
+            let found: Result<Vec<Header>, String> = schemes.keys().map(|name| self.header(name, url)).collect();
+            match found.and_then(|found| Ok((with(headers, &found)?, found))) {
+                Ok((with_secrets, found)) => {
+                    *headers = with_secrets;
+                    needed.extend(found.iter().map(|header| header.needed.clone()));
+                    let mut names: Vec<String> = found.into_iter().map(|header| header.name).collect();
+                    names.dedup();
+                    return names;
                 }
                 Err(reason) => why.push(reason),
             }
@@ -49,7 +50,7 @@ impl Api<'_> {
         Vec::new()
     }
 
-    fn header(&self, name: &str) -> Result<Header, String> {
+    fn header(&self, name: &str, url: &str) -> Result<Header, String> {
         let pointer = format!("/components/securitySchemes/{}", name.replace('~', "~0").replace('/', "~1"));
         let scheme = self.document.root.pointer(&pointer).ok_or_else(|| format!("there is no scheme {name}"))?;
         let scheme = self.document.resolve(scheme)?;
@@ -74,12 +75,27 @@ impl Api<'_> {
         if header.is_empty() {
             return Err(format!("{name} names no header"));
         }
-        let secret = match (&self.group, snake(name)) {
-            (_, scheme) if scheme.is_empty() => "api_key".to_owned(),
-            (Some(group), scheme) if !scheme.starts_with(&snake(group)) => format!("{}_{scheme}", snake(group)),
-            (_, scheme) => scheme,
-        };
-        let needed = SecretNeeded { name: secret, header: header.to_owned(), holds };
+        let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+        let scheme = if snake(name).is_empty() { "api key" } else { name };
+        let needed = SecretNeeded { name: secret_of(&host, scheme), header: header.to_owned(), holds };
         Ok(Header { name: header.to_owned(), before, needed })
     }
+}
+
+/// The headers with those that hold secrets. Cookies stand beside each other; of any other header there is one.
+fn with(headers: &Map<String, Value>, secrets: &[Header]) -> Result<Map<String, Value>, String> {
+    let mut all = headers.clone();
+    for header in secrets {
+        let value = format!("{}{{{{secret.{}}}}}", header.before, header.needed.name);
+        let known = all.iter().find(|(name, _)| name.eq_ignore_ascii_case(&header.name));
+        let (name, value) = match known {
+            None => (header.name.clone(), value),
+            Some((name, Value::String(before))) if name.eq_ignore_ascii_case("cookie") => {
+                (name.clone(), format!("{before}; {value}"))
+            }
+            Some((name, _)) => return Err(format!("the header {name} holds something else already")),
+        };
+        all.insert(name, value.into());
+    }
+    Ok(all)
 }

@@ -89,11 +89,19 @@ fn a_secret_is_nowhere_in_what_comes_out() {
         (
             "curl https://api.acme.com/a -H 'Authorization: Bearer hunter2hunter2'",
             "Authorization",
-            "Bearer {{secret.acme_authorization}}",
+            "Bearer {{secret.api_acme_com_authorization}}",
         ),
-        ("curl https://api.acme.com/a -H 'X-Api-Key: hunter2hunter2'", "X-Api-Key", "{{secret.acme_x_api_key}}"),
-        ("curl https://api.acme.com/a -u me:hunter2hunter2", "Authorization", "Basic {{secret.acme_authorization}}"),
-        ("curl https://api.acme.com/a -b sid=hunter2hunter2", "Cookie", "{{secret.acme_cookie}}"),
+        (
+            "curl https://api.acme.com/a -H 'X-Api-Key: hunter2hunter2'",
+            "X-Api-Key",
+            "{{secret.api_acme_com_x_api_key}}",
+        ),
+        (
+            "curl https://api.acme.com/a -u me:hunter2hunter2",
+            "Authorization",
+            "Basic {{secret.api_acme_com_authorization}}",
+        ),
+        ("curl https://api.acme.com/a -b sid=hunter2hunter2", "Cookie", "{{secret.api_acme_com_cookie}}"),
     ] {
         let imported = read(command);
         let tool = imported.tools[0].to_json();
@@ -108,6 +116,42 @@ fn a_secret_is_nowhere_in_what_comes_out() {
     assert!(!format!("{left_out:?}").contains("hunter2"));
     let notes = left_out.operations[0].notes.join("\n");
     assert!(notes.contains("api_key") && notes.contains("password"), "{notes}");
+
+    // However deep, in whatever form, and under whatever name, when it looks as if it was drawn by chance.
+    for command in [
+        r#"curl https://a.example/x -d '{"login": {"password": "hunter2hunter2"}, "list": [{"client_secret": "hunter2hunter2"}]}'"#,
+        r#"curl https://a.example/x -d '[{"password": "hunter2hunter2"}]'"#,
+        "curl https://a.example/x -H 'Content-Type: application/x-www-form-urlencoded; charset=UTF-8' -d 'password=hunter2hunter2&q=1'",
+        "curl https://a.example/x -H 'Content-Type: text/plain' -d 'password is hunter2hunter2'",
+        "curl https://a.example/bot1234567890hunter2hunter2/send",
+        "curl https://a.example/x -H 'X-Auth-Key: hunter2hunter2' -H 'Ocp-Apim-Subscription-Key: hunter2hunter2'",
+        "curl https://a.example/x -H 'X-Odd: hunter2hunter2hunter2'",
+        r#"curl https://a.example/x -d '{"odd": "hunter2hunter2hunter2"}'"#,
+    ] {
+        let imported = read(command);
+        let tools: Vec<Value> = imported.tools.iter().map(|tool| tool.to_json()).collect();
+        assert_eq!(tools.len(), 1, "{command}: {:?}", imported.operations[0].problems);
+        assert!(!json!(tools).to_string().contains("hunter2"), "{command}: {tools:?}");
+    }
+    let kept = read("curl 'https://a.example/x?max_tokens=5&page_token=abc' -H 'Idempotency-Key: one'");
+    assert_eq!(kept.operations[0].notes.len(), 1, "{:?}", kept.operations[0].notes);
+    assert_eq!(
+        kept.tools[0].to_json()["request"]["query"],
+        json!({"max_tokens": "{{max_tokens}}", "page_token": "{{page_token}}"})
+    );
+}
+
+#[test]
+fn quotes_are_read_as_a_shell_reads_them() {
+    let text = |command: &str| {
+        let tool = read(command).tools[0].to_json();
+        tool["parameters"]["properties"]["note"]["examples"][0].clone()
+    };
+    assert_eq!(text(r#"curl https://a.example/x --data-raw $'{"note":"it\'s\u0021 \\n"}'"#), "it's! \n");
+    assert_eq!(text("curl https://a.example/x -d 'note=costs 5$'"), "costs 5$");
+    assert_eq!(text("curl https://a.example/x -d \"note=5$'s\""), "5$'s");
+    let twice = read("curl https://a.example/x -d a=1 -d a=2");
+    assert!(twice.operations[0].notes.iter().any(|note| note.contains("more than once")));
 }
 
 #[test]

@@ -122,6 +122,9 @@ fn credentials_are_references() {
         "bearerAuth": {"type": "http", "scheme": "bearer"},
         "inQuery": {"type": "apiKey", "in": "query", "name": "key"},
         "inHeader": {"type": "apiKey", "in": "header", "name": "X-Key"},
+        "aCookie": {"type": "apiKey", "in": "cookie", "name": "a"},
+        "bCookie": {"type": "apiKey", "in": "cookie", "name": "b"},
+        "basicAuth": {"type": "http", "scheme": "basic"},
     }});
     let check = |security: Value, expected: Value, note: &str| {
         let operation = json!({"operationId": "a", "security": security, "responses": {}});
@@ -129,9 +132,19 @@ fn credentials_are_references() {
         assert_eq!(tool.to_json()["request"]["headers"], expected);
         assert_eq!(notes.iter().any(|said| !note.is_empty() && said.contains(note)), !note.is_empty(), "{notes:?}");
     };
-    check(json!([{"bearerAuth": []}]), json!({"Authorization": "Bearer {{secret.big_shop_bearer_auth}}"}), "");
-    check(json!([{"inQuery": []}, {"inHeader": []}]), json!({"X-Key": "{{secret.big_shop_in_header}}"}), "");
+    check(json!([{"bearerAuth": []}]), json!({"Authorization": "Bearer {{secret.eu_example_com_bearer_auth}}"}), "");
+    check(json!([{"inQuery": []}, {"inHeader": []}]), json!({"X-Key": "{{secret.eu_example_com_in_header}}"}), "");
     check(json!([{"inQuery": []}]), json!({}), "sent without credentials");
+    check(
+        json!([{"aCookie": [], "bCookie": []}]),
+        json!({"Cookie": "a={{secret.eu_example_com_a_cookie}}; b={{secret.eu_example_com_b_cookie}}"}),
+        "",
+    );
+    check(
+        json!([{"bearerAuth": [], "basicAuth": []}, {"inHeader": []}]),
+        json!({"X-Key": "{{secret.eu_example_com_in_header}}"}),
+        "",
+    );
     check(json!([]), json!({}), "");
 }
 
@@ -142,6 +155,7 @@ fn what_cannot_be_carried_over_is_said() {
         "/far": {"get": {"operationId": "far", "parameters": [{"$ref": "other.yaml#/p"}], "responses": {}}},
         "/odd": {"options": {"operationId": "odd", "responses": {}}, "get": {"operationId": "upload", "responses": {}}},
         "/round": {"$ref": "#/paths/~1round"},
+        "/there": {"$ref": "paths.yaml#/there"},
     });
     let imported = read(&document("3.0.0", paths, json!({})));
     let told: Vec<String> = imported
@@ -162,7 +176,9 @@ fn what_cannot_be_carried_over_is_said() {
             "POST /files -> its body is multipart/form-data, which a tool can't send",
             "GET /far -> the reference other.yaml#/p leads to another document; bundle the document first",
             "OPTIONS /odd -> a tool can't be called with OPTIONS",
-            "GET /odd -> upload",
+            "GET /odd -> upload_2",
+            "* /round -> its operations can't be read: a reference leads round in a circle",
+            "* /there -> its operations can't be read: the reference paths.yaml#/there leads to another document; bundle the document first",
         ]
     );
 }
@@ -182,6 +198,7 @@ fn operations_are_picked_and_named() {
     let only = |word: &str| Options { only: Some([word.to_owned()].into()), ..Options::default() };
     assert_eq!(names(only("x")), ["read"]);
     assert_eq!(names(only("DELETE /a")), ["delete_a"]);
+    assert_eq!(names(only("GET /b")), ["read_2"], "whatever else is picked");
     assert_eq!(names(Options { prefix: Some("shop".to_owned()), ..only("x") }), ["shop_read"]);
 }
 
