@@ -7,12 +7,12 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY};
 use serde::Deserialize;
-use serde_json::Value;
+use toolcrib_definition::visible;
 use toolcrib_executor::Say;
 use toolcrib_store::{ApprovalKind, ApprovalState};
 
 use crate::approval_links::Link;
-use crate::approvals::decision;
+use crate::approvals::{decision, typed};
 use crate::docs_page::{STYLE, escape};
 use crate::extract::Path;
 use crate::state::ApiState;
@@ -52,7 +52,7 @@ pub(crate) async fn decide(
     let say = match form.decision.as_str() {
         "approve" => Say::Approve,
         "deny" => Say::Deny,
-        "answer" => Say::Answer(typed(&state, &link.approval, form.answer.trim()).await),
+        "answer" => Say::Answer(typed(&state, &link.approval, form.answer.trim().into()).await),
         _ => return page(StatusCode::BAD_REQUEST, "Nothing was decided", &paragraph("Choose one of the buttons.")),
     };
     let reason: String = form.reason.trim().chars().take(2_000).collect();
@@ -100,11 +100,11 @@ async fn asked(state: &ApiState, link: &Link) -> Response {
     let mut body = format!(
         "<p>The agent <b>{}</b> wants to call <b>{}</b>.</p><p>{}</p><h2>Arguments</h2><pre>{}</pre>\
          <h2>What would run</h2><pre>{}</pre>",
-        escape(&approval.agent),
-        escape(&approval.tool),
-        escape(&approval.why),
-        escape(&arguments),
-        escape(&request),
+        seen(&approval.agent),
+        seen(&approval.tool),
+        seen(&approval.why),
+        seen(&arguments),
+        seen(&request),
     );
     if approval.state != ApprovalState::Open {
         let by = approval.decided_by.as_deref().map(|by| format!(" by {}", escape(by))).unwrap_or_default();
@@ -124,18 +124,9 @@ async fn asked(state: &ApiState, link: &Link) -> Response {
     page(StatusCode::OK, "A call waits for your decision", &body)
 }
 
-/// An answer in the type that was asked for, as far as it is one.
-async fn typed(state: &ApiState, approval: &str, answer: &str) -> Value {
-    let store = state.registry().store();
-    let row = match store.approval(approval).await {
-        Ok(Some(approval)) => store.ledger_row(&approval.ledger_id).await.ok().flatten(),
-        _ => None,
-    };
-    let asked = row.and_then(|row| crate::ledger::stored(&row.arguments)).unwrap_or_default();
-    match asked.get("answer_type").and_then(Value::as_str) {
-        Some("number" | "boolean") => crate::ledger::stored(answer).unwrap_or_else(|| answer.into()),
-        _ => answer.into(),
-    }
+/// A text of somebody else, as it is and as HTML.
+fn seen(text: &str) -> String {
+    escape(&visible(text))
 }
 
 fn paragraph(text: &str) -> String {

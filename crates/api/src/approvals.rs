@@ -162,6 +162,8 @@ pub(crate) async fn deny(
 }
 
 /// Answer a question; the answer is the result of its call
+///
+/// A text is read as the number, or the true or false, that was asked for.
 #[utoipa::path(post, path = "/v1/approvals/{id}/answer", tag = "approvals", params(("id" = String, Path)),
     request_body(content = Object, description = "{answer, reason}"), security(("token" = [])),
     responses((status = 200, body = ApprovalBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
@@ -176,7 +178,23 @@ pub(crate) async fn answer(
     let mut keys = Keys::of(body, &["answer", "reason"])?;
     let reason = reason_of(&mut keys)?;
     let answer = keys.take("answer").ok_or_else(|| ApiError::Request("the body needs an answer".to_owned()))?;
+    let answer = typed(&state, &id, answer).await;
     decide(&state, &principal, &id, Say::Answer(answer), reason).await
+}
+
+/// An answer in the type that was asked for, as far as it is one: people type texts.
+pub(crate) async fn typed(state: &ApiState, approval: &str, answer: Value) -> Value {
+    let Value::String(text) = &answer else { return answer };
+    let store = state.registry().store();
+    let row = match store.approval(approval).await {
+        Ok(Some(approval)) => store.ledger_row(&approval.ledger_id).await.ok().flatten(),
+        _ => None,
+    };
+    let asked = row.and_then(|row| stored(&row.arguments)).unwrap_or_default();
+    match asked.get("answer_type").and_then(Value::as_str) {
+        Some("number" | "boolean") => stored(text.trim()).unwrap_or(answer),
+        _ => answer,
+    }
 }
 
 /// A link to decide about one approval.

@@ -35,7 +35,7 @@ pub(crate) struct TryBody {
 
 /// Show the exact request of a call, and send it when `send` is true
 #[utoipa::path(post, path = "/v1/tools/{name}/try", tag = "tools", params(("name" = String, Path)),
-    request_body(content = Object, description = "{arguments, ctx, send}; nothing is sent unless send is true"),
+    request_body(content = Object, description = "{arguments, ctx, send, call_id}; nothing is sent unless send is true, and nothing twice under one call_id"),
     security(("token" = [])), responses((status = 200, body = TryBody), (status = 404, body = ProblemBody)))]
 pub(crate) async fn try_tool(
     State(state): State<ApiState>,
@@ -44,10 +44,11 @@ pub(crate) async fn try_tool(
     JsonBody(body): JsonBody,
 ) -> Result<Json<TryBody>, ApiError> {
     principal.may(Access::WriteCatalog)?;
-    let mut keys = Keys::of(body, &["arguments", "ctx", "send"])?;
+    let mut keys = Keys::of(body, &["arguments", "ctx", "send", "call_id"])?;
     let arguments = keys.take("arguments").unwrap_or_else(|| Value::Object(Map::new()));
     let ctx = ctx_of(keys.take("ctx"))?;
     let send = keys.flag("send")?.unwrap_or(false);
+    let call_id = keys.text("call_id")?;
     let snapshot = state.registry().snapshot();
     let entry = snapshot.tool(&name).ok_or_else(|| not_found(&name))?;
     let preview = entry.as_data().map(|definition| {
@@ -62,14 +63,14 @@ pub(crate) async fn try_tool(
         Some(Err(error)) => (None, Some(error.to_string())),
     };
     let outcome = match (send, &error) {
-        (true, None) => Some(call(&state, &name, arguments, ctx).await),
+        (true, None) => Some(call(&state, ctx, CallRequest { call_id, ..CallRequest::new(name, arguments) }).await),
         _ => None,
     };
     Ok(Json(TryBody { request, error, outcome }))
 }
 
 /// A try is made by nobody's agent: the operator may use every tool.
-async fn call(state: &ApiState, name: &str, arguments: Value, ctx: Ctx) -> OutcomeBody {
+async fn call(state: &ApiState, ctx: Ctx, request: CallRequest) -> OutcomeBody {
     let agent = Arc::new(Agent::default());
-    state.executor.call(TRY_AGENT, &agent, ctx, CallRequest::new(name, arguments)).await.into()
+    state.executor.call(TRY_AGENT, &agent, ctx, request).await.into()
 }

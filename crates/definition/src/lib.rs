@@ -62,6 +62,7 @@ mod scrub;
 mod sugar;
 mod template;
 mod url_template;
+mod visible;
 
 pub use answer::{
     Answer, Attachment, Halt, MAX_ATTACHMENT_URL, MAX_ATTACHMENTS, MAX_ERROR_JSON, MAX_ERROR_TEXT, MAX_ITEMS, MAX_LINE,
@@ -86,6 +87,7 @@ pub use problem::{Problem, ProblemCode, Problems, nearest};
 pub use render::{MASK, NoSecrets, PathParam, RenderError, RenderInput, RenderedHeader, RenderedRequest, Secrets};
 pub use request::{Method, Request};
 pub use response::{Evidence, Extract, HaltWhen, Say};
-pub use sugar::parameters_from_text;
+pub use sugar::{parameters_from_text, parameters_to_text};
 pub use template::{Piece, Slot, Template};
 pub use url_template::UrlTemplate;
+pub use visible::visible;

@@ -1,6 +1,8 @@
 //! The flat spellings of parameters: a list of `{name, type, required, description}`, or text with
 //! one line a parameter, `name | type | required|optional | description`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::fields::Fields;
@@ -50,6 +52,46 @@ pub fn parameters_from_text(text: &str) -> Result<Value, Problems> {
         flat.add(&entry, &format!("/{i}"), &format!("line {}", i + 1), &mut problems);
     }
     problems.or(Some(Value::Object(flat.into_schema())))
+}
+
+/// The text form of a JSON Schema, one line a parameter; none when the lines would say less than the schema does.
+///
+/// ```
+/// use toolcrib_definition::{parameters_from_text, parameters_to_text};
+/// let schema = parameters_from_text("zip | string | required | Where to")?;
+/// assert_eq!(parameters_to_text(&schema).as_deref(), Some("zip | string | required | Where to"));
+/// # Ok::<(), toolcrib_definition::Problems>(())
+/// ```
+pub fn parameters_to_text(schema: &Value) -> Option<String> {
+    let properties = schema.get("properties")?.as_object()?;
+    let required = required_of(schema);
+    let mut lines = Vec::with_capacity(properties.len());
+    for (name, property) in properties {
+        let kind = match property.get("type")?.as_str()? {
+            "array" => format!("array:{}", property.get("items")?.get("type")?.as_str()?),
+            kind => kind.to_owned(),
+        };
+        let presence = if required.contains(&name.as_str()) { "required" } else { "optional" };
+        let line = match property.get("description").and_then(Value::as_str) {
+            Some(description) => format!("{name} | {kind} | {presence} | {description}"),
+            None => format!("{name} | {kind} | {presence}"),
+        };
+        lines.push(line);
+    }
+    let text = lines.join("\n");
+    let read = parameters_from_text(&text).ok()?;
+    (required_of(&read) == required && without_required(&read) == without_required(schema)).then_some(text)
+}
+
+/// What a schema requires: an absent list is an empty one, and its order says nothing.
+fn required_of(schema: &Value) -> BTreeSet<&str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn without_required(schema: &Value) -> Option<Map<String, Value>> {
+    let mut schema = schema.as_object()?.clone();
+    schema.shift_remove("required");
+    Some(schema)
 }
 
 /// Reads the list form into a JSON Schema.

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderValue, Method, Request};
+use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -80,10 +80,11 @@ impl Caller {
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }
-        if let Some((name, value)) = condition
-            && let Ok(value) = HeaderValue::try_from(value)
-        {
-            headers.insert(name, value);
+        if let Some((name, value)) = condition {
+            let value = HeaderValue::try_from(value);
+            let unread =
+                |_| Failure::form(StatusCode::BAD_REQUEST, "the revision in the form can't be read; open it again");
+            headers.insert(name, value.map_err(unread)?);
         }
         let Ok(response) = self.api.0.clone().oneshot(request).await;
         let status = response.status();

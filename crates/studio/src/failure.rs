@@ -44,6 +44,11 @@ impl Failure {
         }
     }
 
+    /// What a browser sent is no form of ours.
+    pub(crate) fn form(status: StatusCode, detail: &str) -> Self {
+        Self { status, code: "studio.form".to_owned(), detail: detail.to_owned(), problems: Vec::new() }
+    }
+
     pub(crate) fn not_logged_in() -> Self {
         Self {
             status: StatusCode::UNAUTHORIZED,

@@ -1,5 +1,6 @@
 //! What every request passes: headers that bind the browser, a session, and the proof that a form is ours.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -12,8 +13,10 @@ use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
 
-use crate::api::{Caller, segment};
+use crate::api::segment;
 use crate::failure::Failure;
+use crate::form::{FORM_KEY, Form};
+use crate::operator::Operator;
 use crate::router::Studio;
 use crate::session::Session;
 
@@ -22,48 +25,6 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 /// The longest form, in bytes (16 MiB).
 const LONGEST_FORM: usize = 16 << 20;
-/// The field of a form that proves that it is ours.
-pub(crate) const FORM_KEY: &str = "form_key";
-
-/// Somebody who is logged in, and what they may do.
-#[derive(Clone)]
-pub(crate) struct Operator {
-    pub(crate) api: Caller,
-    pub(crate) name: String,
-    pub(crate) role: String,
-    pub(crate) form_key: String,
-    /// Where they are, for the menu.
-    pub(crate) path: String,
-}
-
-impl Operator {
-    /// Whether they may change the catalog: the API decides, and this only hides what it would refuse.
-    pub(crate) fn may_write(&self) -> bool {
-        matches!(self.role.as_str(), "admin" | "operator")
-    }
-}
-
-/// The fields of a form.
-#[derive(Clone, Default)]
-pub(crate) struct Form(Vec<(String, String)>);
-
-impl Form {
-    pub(crate) fn read(body: &[u8]) -> Self {
-        Self(url::form_urlencoded::parse(body).into_owned().collect())
-    }
-
-    pub(crate) fn text(&self, name: &str) -> &str {
-        self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-}
-
-impl Form {
-    /// Every value of a field that may be there more than once.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-}
-
 /// Sets the headers that bind the browser, on every answer.
 pub(crate) async fn protect(request: Request, next: Next) -> Response {
     let is_asset = request.uri().path().starts_with("/studio/assets/");
@@ -99,13 +60,13 @@ pub(crate) async fn let_in(State(studio): State<Studio>, request: Request, next:
     if !is_read {
         let (parts, body) = request.into_parts();
         let Ok(body) = Limited::new(body, LONGEST_FORM).collect().await else {
-            return refused(StatusCode::PAYLOAD_TOO_LARGE, "The form is too long").into_response();
+            return Failure::form(StatusCode::PAYLOAD_TOO_LARGE, "The form is too long").into_response();
         };
         let bytes: Bytes = body.to_bytes();
         let form = Form::read(&bytes);
         if !session.is_form_key(form.text(FORM_KEY)) {
             let detail = "The form is not one of this session: open the page again, and send it from there";
-            return refused(StatusCode::FORBIDDEN, detail).into_response();
+            return Failure::form(StatusCode::FORBIDDEN, detail).into_response();
         }
         request = Request::from_parts(parts, Body::from(bytes));
         request.extensions_mut().insert(form);
@@ -123,6 +84,21 @@ fn to_login(path: &str, is_read: bool) -> Response {
     Redirect::to(&format!("/studio/login{next}")).into_response()
 }
 
-fn refused(status: StatusCode, detail: &str) -> Failure {
-    Failure { status, code: "studio.form".to_owned(), detail: detail.to_owned(), problems: Vec::new() }
+/// Lets only those through who may change the catalog.
+pub(crate) async fn writers(Extension(operator): Extension<Operator>, request: Request, next: Next) -> Response {
+    if operator.may_write() {
+        return next.run(request).await;
+    }
+    let detail = format!("the role {} reads and does not write; log in with the token of an operator", operator.role);
+    Failure::form(StatusCode::FORBIDDEN, &detail).into_response()
+}
+
+/// Whether a request comes from a page of another origin, as far as the browser says.
+pub(crate) fn is_foreign(request: &Request) -> bool {
+    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    match (text("sec-fetch-site"), text("origin"), text("host")) {
+        (Some(site), ..) => !matches!(site, "same-origin" | "none"),
+        (None, Some(origin), Some(host)) => origin.split_once("://").is_none_or(|(_, named)| named != host),
+        _ => false,
+    }
 }

@@ -4,7 +4,8 @@ use axum::response::{Html, IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::assets;
-use crate::guard::{FORM_KEY, Operator};
+use crate::form::FORM_KEY;
+use crate::operator::Operator;
 use crate::shown::shown;
 
 /// The menu: address, word, and the key that goes there after `g`.

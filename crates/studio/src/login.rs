@@ -9,7 +9,9 @@ use http_body_util::{BodyExt, Limited};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::guard::{Form, host_of};
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::guard::{host_of, is_foreign};
 use crate::layout;
 use crate::router::Studio;
 use crate::session::Session;
@@ -29,8 +31,13 @@ pub(crate) async fn ask(Query(Next { next }): Query<Next>) -> Response {
 
 /// Tries the token, and keeps it in a cookie when it is good.
 ///
-/// A page of another origin can send this form, and gains nothing: it would have to know a token.
+/// A page of another origin could log somebody in under a token of its own, so that their decisions carried its name: it is
+/// refused.
 pub(crate) async fn take(State(studio): State<Studio>, request: Request) -> Response {
+    if is_foreign(&request) {
+        let failure = Failure::form(StatusCode::FORBIDDEN, "this form was sent from another site; log in here");
+        return failure.into_response();
+    }
     let host = host_of(&request);
     let body = Limited::new(request.into_body(), LONGEST).collect().await;
     let form_fields = Form::read(&body.map(|body| body.to_bytes()).unwrap_or_else(|_| Bytes::new()));

@@ -3,35 +3,17 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
+use toolcrib_definition::visible;
 
 /// The longest text that is shown at once, in characters.
 const LONGEST: usize = 20_000;
 
-/// A text with what can't be seen, or turns the direction of reading, written out.
+/// A text with what can't be seen, or turns the direction of reading, written out; the beginning of a long one.
 pub(crate) fn shown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (place, ch) in text.chars().enumerate() {
-        if place == LONGEST {
-            out.push_str(&format!("… ({} more bytes)", text.len() - out.len().min(text.len())));
-            break;
-        }
-        match ch {
-            '\n' | '\t' => out.push(ch),
-            '\u{0}'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(ch)).unwrap_or('\u{fffd}')),
-            '\u{7f}' => out.push('\u{2421}'),
-            // Directions, joiners, invisible operators and the like.
-            '\u{80}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}' => out.push_str(&format!("[U+{:04X}]", u32::from(ch))),
-            ch => out.push(ch),
-        }
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}… ({} more bytes)", visible(&text[..end]), text.len() - end),
+        None => visible(text).into_owned(),
     }
-    out
 }
 
 /// The text below a key; empty when there is none.
@@ -46,23 +28,36 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 
 /// A value as JSON that a person reads, or as the text that it is.
 pub(crate) fn pretty(value: &Value) -> String {
+    shown(&written(value))
+}
+
+fn written(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ (Value::Object(_) | Value::Array(_))) => shown(&format!("{inner:#}")),
-            _ => shown(text),
+            Ok(inner @ (Value::Object(_) | Value::Array(_))) => format!("{inner:#}"),
+            _ => text.clone(),
         },
-        other => shown(&format!("{other:#}")),
+        other => format!("{other:#}"),
     }
 }
 
-/// A block of JSON or text.
+/// A block of JSON or text; the beginning of a long one.
 pub(crate) fn block(title: &str, value: &Value) -> Markup {
+    block_of(title, value, &pretty(value))
+}
+
+/// A block of JSON or text, however long: for what somebody decides about.
+pub(crate) fn whole_block(title: &str, value: &Value) -> Markup {
+    block_of(title, value, &visible(&written(value)))
+}
+
+fn block_of(title: &str, value: &Value, text: &str) -> Markup {
     html! {
         @if !value.is_null() {
             section.block {
                 h3 { (title) }
-                pre tabindex="0" { code { (pretty(value)) } }
+                pre tabindex="0" { code { (text) } }
             }
         }
     }
@@ -102,8 +97,11 @@ mod tests {
         check("a\u{0}b\u{1b}[31m", "a␀b␛[31m");
         check("user\u{202e}gpj.exe", "user[U+202E]gpj.exe");
         check("zero\u{200b}width", "zero[U+200B]width");
-        check("tag\u{e0041}", "tag[U+E0041]");
-        assert!(shown(&"x".repeat(1 << 20)).len() < 21_000);
+        check("tag\u{e0041} so\u{ad}ft \u{3164}", "tag[U+E0041] so[U+00AD]ft [U+3164]");
+        let long = shown(&"x".repeat(1 << 20));
+        assert!(long.len() < 21_000 && long.ends_with("… (1028576 more bytes)"), "{}", &long[20_000..]);
+        let whole = whole_block("t", &json!("x".repeat(1 << 20))).into_string();
+        assert!(whole.len() > 1 << 20, "what somebody decides about is shown whole");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A definition as the fields of a form, and back. What no field shows is kept.
 
 use serde_json::{Map, Value, json};
-use toolcrib_definition::{Definition, Problem, ProblemCode, Problems, json, parameters_from_text};
+use toolcrib_definition::{Definition, Problem, ProblemCode, Problems, json, parameters_from_text, parameters_to_text};
 
-use crate::guard::Form;
+use crate::form::Form;
 use crate::shown::text;
 
 /// A definition that somebody works on: its fields as texts, and the rest of it.
@@ -66,8 +66,13 @@ impl Draft {
     pub(crate) fn of(definition: &Value) -> Self {
         let whole = definition.as_object().cloned().unwrap_or_default();
         let mut fields = Map::new();
-        for (name, _) in PLAIN {
-            fields.insert(name.to_owned(), plain_text(&definition[name]).into());
+        for (name, kind) in PLAIN {
+            let value = &definition[name];
+            let text = match kind {
+                Kind::Texts => texts(value),
+                Kind::Text | Kind::Number | Kind::Json => plain_text(value),
+            };
+            fields.insert(name.to_owned(), text.into());
         }
         let request = &definition["request"];
         let body = &request["body"];
@@ -108,6 +113,33 @@ impl Draft {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The same with its parameters in the other spelling: lines, or JSON Schema.
+    ///
+    /// # Errors
+    /// Why they can't be, in words.
+    pub(crate) fn switched(mut self) -> Result<Self, (Self, String)> {
+        let typed = self.text("parameters").to_owned();
+        let schema = match parameters_from_text(&typed) {
+            Ok(schema) => schema,
+            Err(problems) => {
+                let why: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+                let why = format!("the parameters can't be read as they are: {}", why.join("; "));
+                return Err((self, why));
+            }
+        };
+        let other = match typed.trim_start().starts_with(['{', '[']) {
+            true => parameters_to_text(&schema),
+            false => Some(format!("{schema:#}")),
+        };
+        match other {
+            Some(text) => {
+                self.fields.insert("parameters".to_owned(), text.into());
+                Ok(self)
+            }
+            None => Err((self, "lines would say less than this schema does, so it stays JSON Schema".to_owned())),
+        }
+    }
+
     /// The definition as it was read, for the form to keep.
     pub(crate) fn whole(&self) -> String {
         Value::Object(self.whole.clone()).to_string()
@@ -139,7 +171,11 @@ impl Draft {
                 _ if typed.is_empty() => Value::Null,
                 Kind::Text => self.text(name).trim().into(),
                 Kind::Number => json::parse(typed.as_bytes()).unwrap_or_else(|_| typed.into()),
-                Kind::Texts => typed.split(',').map(str::trim).filter(|text| !text.is_empty()).collect(),
+                // A list of JSON is one whose texts hold commas.
+                Kind::Texts => match json::parse(typed.as_bytes()) {
+                    Ok(list @ Value::Array(_)) => list,
+                    _ => between_commas(typed),
+                },
                 Kind::Json => match json::parse(typed.as_bytes()) {
                     Ok(value) => value,
                     Err(error) => {
@@ -176,6 +212,8 @@ impl Draft {
             }
         }
         match (self.text("body").trim(), self.text("body_as")) {
+            // A body that is an empty text is not the same as none.
+            ("", "text") if request.get("body").and_then(Value::as_str) == Some("") => {}
             ("", _) => drop(request.shift_remove("body")),
             (_, "text") => drop(request.insert("body".to_owned(), self.text("body").into())),
             (typed, _) => match json::parse(typed.as_bytes()) {
@@ -216,11 +254,19 @@ fn plain_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(items) if items.iter().all(Value::is_string) => {
-            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
-        }
         other => format!("{other:#}"),
     }
+}
+
+/// Texts with commas between them, or as JSON where that would not be read back.
+fn texts(value: &Value) -> String {
+    let Value::Array(items) = value else { return plain_text(value) };
+    let text = items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+    if between_commas(&text) == *value { text } else { value.to_string() }
+}
+
+fn between_commas(text: &str) -> Value {
+    text.split(',').map(str::trim).filter(|text| !text.is_empty()).collect()
 }
 
 /// A map as one line for each entry; what would not come back from its line is a line of JSON.
@@ -295,6 +341,36 @@ mod tests {
             "name": "text", "description": "d", "parameters": [{"name": "q"}], "approval": "once", "side_effect": false,
             "request": {"method": "POST", "url": "https://a.example", "body": "{\"q\": \"{{q}}\"}"},
         }));
+        for body in [json!([]), json!(["5"]), json!(["{{q}}", "a, b"]), json!("5"), json!(""), json!(7)] {
+            check(json!({
+                "name": "list", "description": "d", "parameters": [{"name": "q"}], "tags": ["a, b", "c"],
+                "request": {"method": "POST", "url": "https://a.example/{{q}}", "body": body},
+            }));
+        }
+    }
+
+    #[test]
+    fn parameters_are_switched_without_loss() {
+        let of = |parameters: &str| {
+            let mut draft = Draft::default();
+            draft.fields.insert("parameters".to_owned(), parameters.into());
+            draft.switched()
+        };
+        let lines = "zip | string | required | Where to\nkinds | array:integer | optional";
+        let schema = of(lines).unwrap();
+        assert!(schema.text("parameters").starts_with('{'));
+        assert_eq!(schema.switched().unwrap().text("parameters"), lines);
+        for (more, words) in [
+            (r#"{"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}}"#, "say less"),
+            (r#"{"type": "object", "properties": {"a": {"type": "object"}}}"#, "say less"),
+            (r#"{"type": "object", "properties": {"a": {"type": "string", "description": "two\nlines"}}}"#, "say less"),
+            ("{", "can't be read"),
+            ("a | text", "can't be read"),
+        ] {
+            let (draft, why) = of(more).unwrap_err();
+            assert!(why.contains(words), "{more}: {why}");
+            assert_eq!(draft.text("parameters"), more, "nothing is changed");
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use toolcrib_definition::Problems;
 
 use super::Draft;
-use crate::guard::Operator;
 use crate::layout;
+use crate::operator::Operator;
 use crate::shown::shown;
 
 /// A field, and the places of a definition whose problems are its own.
@@ -212,6 +212,11 @@ pub(crate) fn form(operator: &Operator, draft: &Draft, revision: Option<&str>, p
                 } @else { (NAME.line(draft, problems)) }
                 (DESCRIPTION.lines(draft, problems, 4))
                 (PARAMETERS.lines(draft, problems, 8))
+                div.actions {
+                    button formaction="/studio/switch" {
+                        @if draft.text("parameters").trim_start().starts_with(['{', '[']) { "Write them as lines" } @else { "Write them as JSON Schema" }
+                    }
+                }
                 @if draft.is_lowered() {
                     p.hint { "These were lowered from the schema of a document, which checks the arguments and is kept." }
                 }

@@ -3,16 +3,18 @@
 use axum::Extension;
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Redirect, Response};
+use http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{segment, with_query};
 use crate::failure::Failure;
-use crate::guard::{Form, Operator};
+use crate::form::Form;
 use crate::layout;
+use crate::operator::Operator;
 use crate::pages::traces::session_link;
-use crate::shown::{block, list as items, shown, status, text, time};
+use crate::shown::{block, list as items, shown, status, text, time, whole_block};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -73,20 +75,15 @@ pub(crate) async fn decide(
     let (way, body) = match form.text("decision") {
         "approve" => ("approve", with_reason(json!({}))),
         "deny" => ("deny", with_reason(json!({}))),
-        "answer" => ("answer", json!({ "answer": answer_of(form.text("answer"), form.text("answer_type")) })),
-        _ => return page(&operator, &id, Some(&Failure::internal("the form names no decision"))).await,
+        "answer" => ("answer", with_reason(json!({ "answer": form.text("answer").trim() }))),
+        _ => {
+            let failure = Failure::form(StatusCode::BAD_REQUEST, "the form names no decision");
+            return page(&operator, &id, Some(&failure)).await;
+        }
     };
     match operator.api.post(&format!("/v1/approvals/{}/{way}", segment(&id)), &body).await {
         Ok(_) => Redirect::to(&format!("/studio/approvals/{}", segment(&id))).into_response(),
         Err(failure) => page(&operator, &id, Some(&failure)).await,
-    }
-}
-
-/// An answer in the type that was asked for, as far as it is one.
-fn answer_of(text: &str, kind: &str) -> Value {
-    match kind {
-        "number" | "boolean" => serde_json::from_str(text.trim()).unwrap_or_else(|_| text.into()),
-        _ => text.into(),
     }
 }
 
@@ -112,13 +109,14 @@ async fn page(operator: &Operator, id: &str, failure: Option<&Failure>) -> Respo
                     dt { "Decided" } dd { (time(&approval["decided_at"])) " UTC by " (shown(by)) " " (shown(text(&approval, "reason"))) }
                 }
             }
-            (block("Arguments", &approval["arguments"]))
-            (block("What runs when it is approved", &approval["request"]))
+            (whole_block("Arguments", &approval["arguments"]))
+            (whole_block("What runs when it is approved", &approval["request"]))
             (block("What the caller reads", &approval["outcome"]))
             @if is_open && operator.may_write() { (decision(operator, id, &approval)) }
         }
     };
-    layout::page(operator, "An approval", &body)
+    let status = failure.map_or(StatusCode::OK, |failure| failure.status);
+    (status, layout::page(operator, "An approval", &body)).into_response()
 }
 
 fn decision(operator: &Operator, id: &str, approval: &Value) -> Markup {
@@ -127,7 +125,6 @@ fn decision(operator: &Operator, id: &str, approval: &Value) -> Markup {
         form method="post" action={ "/studio/approvals/" (segment(id)) } {
             (layout::form_key(operator))
             @if is_question {
-                input type="hidden" name="answer_type" value=(text(&approval["arguments"], "answer_type"));
                 label for="answer" { "Answer" }
                 input #answer name="answer" maxlength="2000" autocomplete="off";
             }

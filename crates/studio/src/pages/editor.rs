@@ -11,8 +11,9 @@ use toolcrib_definition::{Definition, Problems};
 use crate::api::segment;
 use crate::editor::{Draft, draft, fields, preview};
 use crate::failure::Failure;
-use crate::guard::{Form, Operator};
+use crate::form::Form;
 use crate::layout;
+use crate::operator::Operator;
 use crate::shown::{shown, text};
 
 pub(crate) async fn open(Extension(operator): Extension<Operator>, Path(name): Path<String>) -> Response {
@@ -60,6 +61,18 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>, Extension(for
     }
 }
 
+/// The page with the parameters in their other spelling.
+pub(crate) async fn switch(Extension(operator): Extension<Operator>, Extension(form): Extension<Form>) -> Response {
+    let revision = Some(form.text("revision")).filter(|revision| !revision.is_empty());
+    match Draft::read(&form).switched() {
+        Ok(draft) => page(&operator, &draft, revision, &Problems::default(), &html! {}),
+        Err((draft, why)) => {
+            let notice = html! { div.notice role="alert" { p { (shown(&why)) } } };
+            page(&operator, &draft, revision, &Problems::default(), &notice)
+        }
+    }
+}
+
 /// Writes the tool, unless something is wrong or somebody else wrote it meanwhile.
 pub(crate) async fn save(Extension(operator): Extension<Operator>, Extension(form): Extension<Form>) -> Response {
     let draft = Draft::read(&form);
@@ -75,7 +88,10 @@ pub(crate) async fn save(Extension(operator): Extension<Operator>, Extension(for
         Err(failure) if failure.status == StatusCode::PRECONDITION_FAILED => {
             merge(&operator, &path, draft, revision.is_none()).await
         }
-        Err(failure) => page(&operator, &draft, revision, &Problems::default(), &failure.notice()),
+        Err(failure) => {
+            let page = page(&operator, &draft, revision, &Problems::default(), &failure.notice());
+            (failure.status, page).into_response()
+        }
     }
 }
 

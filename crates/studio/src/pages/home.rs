@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::api::segment;
 use crate::failure::Failure;
-use crate::guard::Operator;
 use crate::layout;
+use crate::operator::Operator;
 use crate::pages::traces;
 use crate::shown::{list, shown, text};
 

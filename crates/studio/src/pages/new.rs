@@ -12,8 +12,10 @@ use toolcrib_definition::{Definition, Problems};
 use toolcrib_import::{ImportError, Imported, Options, curl, openapi};
 
 use crate::editor::Draft;
-use crate::guard::{Form, Operator};
+use crate::failure::Failure;
+use crate::form::Form;
 use crate::layout;
+use crate::operator::Operator;
 use crate::pages::editor;
 use crate::shown::{list, shown};
 
@@ -64,9 +66,12 @@ pub(crate) async fn from_openapi(
     let picked: BTreeSet<String> = form.all("operation").map(str::to_owned).collect();
     let base_url = Some(form.text("base_url").trim().to_owned()).filter(|url| !url.is_empty());
     let only = (!picked.is_empty()).then(|| picked.clone());
-    let imported = match openapi(&document, &Options { base_url, only, ..Options::default() }) {
-        Ok(imported) => imported,
-        Err(error) => return page(&operator, "", text, Some(&refused(&error))),
+    let options = Options { base_url, only, ..Options::default() };
+    // A long document takes a while, in which others are served.
+    let imported = match tokio::task::spawn_blocking(move || openapi(&document, &options)).await {
+        Ok(Ok(imported)) => imported,
+        Ok(Err(error)) => return page(&operator, "", text, Some(&refused(&error))),
+        Err(_) => return Failure::internal("the document could not be read").into_response(),
     };
     if picked.is_empty() {
         return pick(&operator, text, form.text("base_url"), &imported);
@@ -88,7 +93,7 @@ pub(crate) async fn from_openapi(
             };
             layout::page(&operator, "From a document", &body)
         }
-        Err(failure) => page(&operator, "", text, Some(&failure.notice())),
+        Err(failure) => (failure.status, page(&operator, "", text, Some(&failure.notice()))).into_response(),
     }
 }
 

@@ -1,16 +1,20 @@
 //! One tool: what it is, what the model reads, what it was, and trying it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use axum::Extension;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
-use http::Method;
+use http::{Method, StatusCode};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::api::segment;
 use crate::failure::Failure;
-use crate::guard::{Form, Operator};
+use crate::form::Form;
 use crate::layout;
+use crate::operator::Operator;
 use crate::shown::{block, list, pretty, shown, status, text, time};
 
 pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(name): Path<String>) -> Response {
@@ -27,8 +31,9 @@ pub(crate) async fn try_it(
     Extension(form): Extension<Form>,
 ) -> Response {
     let tried = Tried::of(&operator, &name, &form).await;
+    let status = tried.answer.as_ref().err().map_or(StatusCode::OK, |failure| failure.status);
     match page(&operator, &name, Some(&tried)).await {
-        Ok(response) => response,
+        Ok(response) => (status, response).into_response(),
         Err(failure) => failure.into_response(),
     }
 }
@@ -55,6 +60,8 @@ struct Tried {
 impl Tried {
     async fn of(operator: &Operator, name: &str, form: &Form) -> Self {
         let (arguments, ctx) = (form.text("arguments").to_owned(), form.text("ctx").to_owned());
+        // Sent again, as a reload does, it is the same call.
+        let call_id = Some(form.text("call_id")).filter(|id| !id.is_empty());
         let read = |what: &str, text: &str| match text.trim() {
             "" => Ok(json!({})),
             text => serde_json::from_str::<Value>(text)
@@ -62,7 +69,7 @@ impl Tried {
         };
         let answer = match (read("the arguments", &arguments), read("the fields of ctx", &ctx)) {
             (Ok(arguments), Ok(ctx)) => {
-                let body = json!({ "arguments": arguments, "ctx": ctx, "send": form.text("send") == "yes" });
+                let body = json!({ "arguments": arguments, "ctx": ctx, "send": form.text("send") == "yes", "call_id": call_id });
                 operator.api.post(&format!("/v1/tools/{}/try", segment(name)), &body).await
             }
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
@@ -72,7 +79,7 @@ impl Tried {
 }
 
 fn unread() -> Failure {
-    Failure { code: "studio.form".to_owned(), ..Failure::internal("") }
+    Failure::form(StatusCode::UNPROCESSABLE_ENTITY, "")
 }
 
 async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<Response, Failure> {
@@ -115,6 +122,7 @@ fn try_form(operator: &Operator, name: &str, tried: Option<&Tried>) -> Markup {
         h2 #try { "Try it" }
         form method="post" action={ "/studio/tools/" (segment(name)) "/try#try" } {
             (layout::form_key(operator))
+            input type="hidden" name="call_id" value=(new_call_id());
             label for="arguments" { "Arguments, as JSON" }
             textarea #arguments name="arguments" spellcheck="false" { (arguments) }
             label for="ctx" { "Fields of ctx, as JSON" }
@@ -131,6 +139,13 @@ fn try_form(operator: &Operator, name: &str, tried: Option<&Tried>) -> Markup {
             }
         }
     }
+}
+
+/// A key for the call of a form, unlike that of any other form.
+fn new_call_id() -> String {
+    static FORMS: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("studio-{:x}-{:x}-{:x}", since.as_nanos(), std::process::id(), FORMS.fetch_add(1, Ordering::Relaxed))
 }
 
 fn came_of(answer: &Value) -> Markup {

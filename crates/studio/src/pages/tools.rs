@@ -7,8 +7,8 @@ use maud::html;
 use serde::Deserialize;
 
 use crate::api::{segment, with_query};
-use crate::guard::Operator;
 use crate::layout;
+use crate::operator::Operator;
 use crate::shown::{list as items, shown, text, time};
 
 #[derive(Debug, Default, Deserialize)]

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::{segment, with_query};
-use crate::guard::Operator;
 use crate::layout;
+use crate::operator::Operator;
 use crate::shown::{block, list as items, shown, status, text, time};
 
 #[derive(Debug, Default, Deserialize)]
