@@ -22,7 +22,7 @@ test("logging in, wrongly, and out", async ({ page, crib }, info) => {
 
 test("home shows what is broken and what happened", async ({ studio }, info) => {
   await expect(studio.getByRole("row", { name: /read_metadata.*blocked/ }).first()).toBeVisible();
-  await expect(studio.getByText("Blocked among the last 100 calls")).toBeVisible();
+  await expect(studio.getByRole("img", { name: /Blocked calls of the last day by hour.*[1-9]\d* in all/ })).toBeVisible();
   await looksRight(studio, "home", info);
 });
 
@@ -35,21 +35,29 @@ test("tools are found, opened and tried", async ({ studio }, info) => {
   await expect(studio.getByRole("link", { name: "hostile" })).toHaveCount(0);
   await studio.getByRole("link", { name: "find_order" }).click();
   await expect(studio.getByRole("heading", { name: "find_order" })).toBeVisible();
+  await studio.getByText("Arguments as JSON, and fields of ctx").click();
   await studio.getByLabel("Arguments, as JSON").fill('{"number": ');
   await studio.getByRole("button", { name: "Show the request" }).click();
   await expect(studio.getByRole("alert")).toContainText("not JSON");
-  await studio.getByLabel("Arguments, as JSON").fill('{"number": "42"}');
+  await studio.getByLabel("Arguments, as JSON").fill("");
+  await studio.getByLabel("number").fill("42");
   await studio.getByRole("button", { name: "Show the request" }).click();
   await expect(studio.getByText("/anything?number=42")).toBeVisible();
   await studio.getByRole("button", { name: "Send it" }).click();
   await expect(studio.getByRole("status")).toContainText("ok");
+  await expect(studio.getByText("It does not end the turn.")).toBeVisible();
+  await expect(studio.getByRole("heading", { name: "Time by phase, in ms" })).toBeVisible();
   await looksRight(studio, "tool", info);
 });
 
-test("a version is restored", async ({ studio, crib }) => {
+test("a version is compared and restored", async ({ studio, crib }, info) => {
   const ask = api(crib);
   const { definition } = await ask("GET", "/v1/tools/find_order");
   await ask("PUT", "/v1/tools/find_order", { ...definition, description: "Worse than before" });
+  await studio.goto(`${crib.address}/studio/tools/find_order`);
+  await studio.getByRole("link", { name: /What changed since version/ }).first().click();
+  await expect(studio.locator("ins")).toContainText("Worse than before");
+  await looksRight(studio, "version", info);
   await studio.goto(`${crib.address}/studio/tools/find_order`);
   await studio.getByRole("button", { name: /Restore version/ }).first().click();
   await expect(studio.getByText("Find an order by its number").first()).toBeVisible();

@@ -39,6 +39,8 @@
 //! # }
 //! ```
 
+mod activity;
+mod agent_reach;
 mod agent_tools;
 mod agents;
 mod approval_links;

@@ -19,8 +19,9 @@ use crate::openapi;
 use crate::problem::ApiError;
 use crate::state::ApiState;
 use crate::{
-    agent_tools, agents, approval_page, approvals, calls, doctor, events, health, ledger, manifest, mcp, mcp_ingest,
-    mcp_servers, models, responses, skills, tokens, tool_try, tool_versions, tools, traces, turns, whoami,
+    activity, agent_reach, agent_tools, agents, approval_page, approvals, calls, doctor, events, health, ledger,
+    manifest, mcp, mcp_ingest, mcp_servers, models, responses, skills, tokens, tool_try, tool_versions, tools, traces,
+    turns, whoami,
 };
 
 /// Who the server answers.
@@ -76,6 +77,7 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(agents::list))
         .routes(routes!(agents::read, agents::write, agents::delete))
         .routes(routes!(agent_tools::list))
+        .routes(routes!(agent_reach::list))
         .routes(routes!(skills::list))
         .routes(routes!(skills::read, skills::write, skills::delete))
         .routes(routes!(skills::versions))
@@ -116,6 +118,7 @@ fn addresses() -> OpenApiRouter<ApiState> {
         .routes(routes!(mcp_ingest::accept))
         .routes(routes!(mcp_ingest::ping))
         .routes(routes!(doctor::examine))
+        .routes(routes!(activity::count))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))

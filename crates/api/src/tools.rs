@@ -1,5 +1,8 @@
 //! Tools: list, read, write, delete.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 
@@ -19,6 +22,9 @@ use crate::problem::{ApiError, ProblemBody};
 use crate::revision::{etag, expectation, write_result};
 use crate::state::ApiState;
 
+/// How far back the use of a tool is counted, in ms.
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
 /// Which tools are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +35,10 @@ pub(crate) struct ToolQuery {
     group: Option<String>,
     /// Only tools with this tag
     tag: Option<String>,
+    /// The order: name (when left out), group, origin, or updated, the last written first
+    sort: Option<String>,
+    /// Whether each tool says how it was used of late; false when left out
+    usage: Option<bool>,
     /// The `next` of the page before
     after: Option<String>,
     /// How many at the most, 1 to 500; 100 when left out
@@ -61,6 +71,22 @@ pub(crate) struct ToolSummary {
     version: Option<i64>,
     /// ms since 1970.
     updated_at: Option<i64>,
+    /// How it was used of late, when that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageBody>,
+}
+
+/// How a tool was used, and by whom it can be.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UsageBody {
+    /// When its last call began, in ms since 1970.
+    last_call: Option<i64>,
+    /// Its calls of the last day.
+    calls: i64,
+    /// Those of them that ended as `error`.
+    errors: i64,
+    /// How many agents may use it.
+    agents: usize,
 }
 
 /// A tool with its whole definition.
@@ -104,6 +130,7 @@ pub(crate) fn summary(entry: &Entry) -> ToolSummary {
         revision: entry.revision().map(|revision| revision.0),
         version: entry.version(),
         updated_at: entry.updated_at(),
+        usage: None,
     }
 }
 
@@ -127,16 +154,76 @@ pub(crate) async fn list(
         query.group.as_deref().is_none_or(|group| entry.group() == Some(group)) && query.tag.as_ref().is_none_or(tagged)
     };
     let total = snapshot.tool_count();
-    if let Some(words) = query.q.as_deref().filter(|words| !words.trim().is_empty()) {
-        let hits = state.registry().search(words, most, fits);
-        let tools = hits.iter().filter_map(|hit| snapshot.tool(&hit.name)).map(|entry| summary(entry)).collect();
-        return Ok(Json(ToolList { tools, total, next: None }));
-    }
+    let words = query.q.as_deref().filter(|words| !words.trim().is_empty());
     let after = query.after.as_deref().unwrap_or_default();
-    let mut found = snapshot.tools_after(after).filter(|entry| fits(entry));
-    let tools: Vec<ToolSummary> = found.by_ref().take(most).map(|entry| summary(entry)).collect();
-    let next = found.next().and_then(|_| tools.last().map(|last| last.name.clone()));
+    let (mut tools, next): (Vec<ToolSummary>, Option<String>) = match (words, query.sort.as_deref()) {
+        (Some(words), _) => {
+            let hits = state.registry().search(words, most, fits);
+            (hits.iter().filter_map(|hit| snapshot.tool(&hit.name)).map(|entry| summary(entry)).collect(), None)
+        }
+        (None, None | Some("name")) => {
+            let mut found = snapshot.tools_after(after).filter(|entry| fits(entry));
+            let tools: Vec<ToolSummary> = found.by_ref().take(most).map(|entry| summary(entry)).collect();
+            let next = found.next().and_then(|_| tools.last().map(|last| last.name.clone()));
+            (tools, next)
+        }
+        (None, Some(sort)) => {
+            let before: usize = after.parse().unwrap_or_default();
+            let found = snapshot.tools().filter(|entry| fits(entry)).collect();
+            let (page, more) = sorted_page(found, sort, before, most)?;
+            let next = more.then(|| (before + page.len()).to_string());
+            (page.into_iter().map(|entry| summary(entry)).collect(), next)
+        }
+    };
+    if query.usage.unwrap_or(false) {
+        add_usage(&state, &mut tools).await?;
+    }
     Ok(Json(ToolList { tools, total, next }))
+}
+
+/// A part of the tools in an order, and whether there are more. Only what stands before its end is put in order.
+fn sorted_page<'a>(
+    mut tools: Vec<&'a Arc<Entry>>,
+    sort: &str,
+    before: usize,
+    most: usize,
+) -> Result<(Vec<&'a Arc<Entry>>, bool), ApiError> {
+    let order: fn(&Entry, &Entry) -> Ordering = match sort {
+        "group" => |a, b| (a.group().is_none(), a.group()).cmp(&(b.group().is_none(), b.group())),
+        "origin" => |a, b| a.origin().as_str().cmp(b.origin().as_str()),
+        "updated" => |a, b| b.updated_at().cmp(&a.updated_at()),
+        other => {
+            return Err(ApiError::Request(format!("there is no order {other:?}: name, group, origin or updated")));
+        }
+    };
+    let whole = |a: &&Arc<Entry>, b: &&Arc<Entry>| order(a, b).then_with(|| a.name().cmp(b.name()));
+    let end = before.saturating_add(most);
+    let more = tools.len() > end;
+    if more {
+        tools.select_nth_unstable_by(end, whole);
+        tools.truncate(end);
+    }
+    tools.sort_unstable_by(whole);
+    Ok((tools.split_off(before.min(tools.len())), more))
+}
+
+/// Says of each tool how it was used in the last day, and how many agents may use it.
+async fn add_usage(state: &ApiState, tools: &mut [ToolSummary]) -> Result<(), ApiError> {
+    let (snapshot, store) = (state.registry().snapshot(), state.registry().store());
+    let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+    let uses = store.tool_use(&names, store.clock().now_ms() - DAY_MS).await?;
+    for tool in tools {
+        let used = uses.iter().find(|used| used.tool == tool.name);
+        let entry = snapshot.tool(&tool.name);
+        let agents = snapshot.agents().filter(|(_, agent)| entry.is_some_and(|entry| agent.allows(entry))).count();
+        tool.usage = Some(UsageBody {
+            last_call: used.map(|used| used.last_call),
+            calls: used.map_or(0, |used| used.calls),
+            errors: used.map_or(0, |used| used.errors),
+            agents,
+        });
+    }
+    Ok(())
 }
 
 /// Read a tool

@@ -2,6 +2,7 @@
 
 mod builder;
 mod limits;
+mod reach;
 mod reader;
 
 use std::collections::HashSet;
@@ -11,6 +12,7 @@ use toolcrib_definition::Problems;
 
 pub use self::builder::AgentBuilder;
 pub use self::limits::Limits;
+pub use self::reach::Reach;
 use crate::entry::Entry;
 
 /// The id of an agent: 1 to 64 of letters, digits, `_`, `-` and `.`.
@@ -258,15 +260,7 @@ impl Agent {
 
     /// Whether the lists of the agent let a tool through, be it disabled or not.
     pub fn lists(&self, tool: &Entry) -> bool {
-        if self.lookup.deny.contains(tool.name()) {
-            return false;
-        }
-        // What takes a person's time is given to nobody who was not meant to have it.
-        let asks_a_person = tool.as_code().is_some_and(|tool| tool.asks_a_person());
-        if self.tools_allow.is_none() && self.tools_allow_groups.is_none() {
-            return !asks_a_person;
-        }
-        self.lookup.allow.contains(tool.name()) || tool.group().is_some_and(|group| self.lookup.groups.contains(group))
+        self.listed(tool).is_in()
     }
 
     /// Whether the agent is shown a tool at the start of a turn.

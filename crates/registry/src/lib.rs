@@ -49,7 +49,7 @@ mod snapshot;
 mod tool_client;
 mod words;
 
-pub use agent::{Agent, AgentBuilder, AgentId, Limits, ModelChoice, SkillsEager};
+pub use agent::{Agent, AgentBuilder, AgentId, Limits, ModelChoice, Reach, SkillsEager};
 pub use code_tool::{CallContext, CodeTool, CodeToolError, RegisteredCodeTool, TransactionalTool};
 pub use entry::{Entry, Origin};
 pub use error::{REGISTRY_CODES, RegistryError};

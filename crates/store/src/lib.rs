@@ -72,7 +72,7 @@ pub use skills::{SHARED, SkillRow, SkillVersionRow, SkillWrite, Skills};
 pub use store::{Location, QueuedProposal, Rows, Store};
 pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
-pub use traces::{Retention, TraceFilter, TraceRow, Traces};
+pub use traces::{CallCount, Retention, ToolUse, TraceFilter, TraceRow, Traces};
 pub use turns::{
     AwaitingCall, Begun, NewTurn, SessionKey, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow,
     TurnState, Turns,

@@ -17,6 +17,7 @@ macro_rules! migrations {
             (6, "skills", include_str!(concat!("../../../migrations/", $folder, "/0006_skills.sql"))),
             (7, "turns", include_str!(concat!("../../../migrations/", $folder, "/0007_turns.sql"))),
             (8, "turn_records", include_str!(concat!("../../../migrations/", $folder, "/0008_turn_records.sql"))),
+            (9, "counted_traces", include_str!(concat!("../../../migrations/", $folder, "/0009_counted_traces.sql"))),
         ]
     };
 }

@@ -59,6 +59,32 @@ pub struct Retention {
     pub count: u64,
 }
 
+/// How many calls of a span of time ended so.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct CallCount {
+    /// The span, counted from the first.
+    pub span: i64,
+    /// The status.
+    pub status: String,
+    /// Whether the egress policy blocked them.
+    pub blocked: bool,
+    /// How many.
+    pub calls: i64,
+}
+
+/// How a tool was used.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct ToolUse {
+    /// The tool.
+    pub tool: String,
+    /// When its last call began, in ms since 1970.
+    pub last_call: i64,
+    /// Its calls since the time that was asked for.
+    pub calls: i64,
+    /// Those of them that ended as `error`.
+    pub errors: i64,
+}
+
 /// Traces.
 #[async_trait]
 pub trait Traces: Send + Sync {
@@ -79,6 +105,18 @@ pub trait Traces: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the database can't be read.
     async fn blocked_calls(&self, since: i64) -> Result<Vec<(String, String, i64)>, StoreError>;
+
+    /// How many calls began since a time, by spans of so many ms, by status, and by whether they were blocked.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn count_calls(&self, since: i64, span_ms: i64) -> Result<Vec<CallCount>, StoreError>;
+
+    /// How these tools were used since a time. A tool without any call is left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database can't be read.
+    async fn tool_use(&self, tools: &[String], since: i64) -> Result<Vec<ToolUse>, StoreError>;
 
     /// Traces without their documents, newest first, at most `most`. `after` is the `next` of the page before; one that is
     /// none of ours begins at the newest.

@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::Response;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderValue, Method, Request, StatusCode};
@@ -66,19 +67,10 @@ impl Caller {
         body: Option<&Value>,
         condition: Option<(HeaderName, &str)>,
     ) -> Result<Value, Failure> {
-        let mut request = Request::new(Body::from(body.map(Value::to_string).unwrap_or_default()));
-        *request.method_mut() = method;
-        *request.uri_mut() = path.parse().map_err(|_| Failure::internal("a path of the API could not be written"))?;
+        let mut request = self.request(method, path, Body::from(body.map(Value::to_string).unwrap_or_default()))?;
         let headers = request.headers_mut();
-        headers.insert(HOST, self.host.clone());
         if body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        if !self.token.is_empty() {
-            let bearer = HeaderValue::try_from(format!("Bearer {}", self.token));
-            let mut bearer = bearer.map_err(|_| Failure::not_logged_in())?;
-            bearer.set_sensitive(true);
-            headers.insert(AUTHORIZATION, bearer);
         }
         if let Some((name, value)) = condition {
             let value = HeaderValue::try_from(value);
@@ -88,13 +80,40 @@ impl Caller {
         }
         let Ok(response) = self.api.0.clone().oneshot(request).await;
         let status = response.status();
-        let bytes = match response.into_body().collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(_) => Bytes::new(),
-        };
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let answer = read(response).await;
         if status.is_success() { Ok(answer) } else { Err(Failure::of(status, &answer)) }
     }
+
+    /// Asks for what goes on for a while, and gives the answer as it comes.
+    pub(crate) async fn stream(&self, path: &str) -> Result<Response, Failure> {
+        let request = self.request(Method::GET, path, Body::empty())?;
+        let Ok(response) = self.api.0.clone().oneshot(request).await;
+        let status = response.status();
+        if status.is_success() { Ok(response) } else { Err(Failure::of(status, &read(response).await)) }
+    }
+
+    fn request(&self, method: Method, path: &str, body: Body) -> Result<Request<Body>, Failure> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|_| Failure::internal("a path of the API could not be written"))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.host.clone());
+        if !self.token.is_empty() {
+            let bearer = HeaderValue::try_from(format!("Bearer {}", self.token));
+            let mut bearer = bearer.map_err(|_| Failure::not_logged_in())?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        Ok(request)
+    }
+}
+
+async fn read(response: Response) -> Value {
+    let bytes = match response.into_body().collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
 /// A text as one segment of a path, or as a value of a query.

@@ -9,12 +9,24 @@ use crate::operator::Operator;
 use crate::shown::shown;
 
 /// The menu: address, word, and the key that goes there after `g`.
-const MENU: [(&str, &str, &str); 4] = [
+const MENU: [(&str, &str, &str); 11] = [
     ("/studio", "Home", "h"),
     ("/studio/tools", "Tools", "t"),
+    ("/studio/agents", "Agents", "g"),
+    ("/studio/sessions", "Sessions", "s"),
     ("/studio/traces", "Calls", "c"),
     ("/studio/approvals", "Approvals", "a"),
+    ("/studio/skills", "Skills", "k"),
+    ("/studio/mcp", "MCP", "m"),
+    ("/studio/tokens", "Tokens", "o"),
+    ("/studio/configuration", "Configuration", "i"),
+    ("/studio/doctor", "Doctor", "d"),
 ];
+/// The events of the API at which a page that shows what may change looks again.
+const EVENTS: &str = "call_finished egress_blocked catalog_changed approval_requested approval_decided call_in_doubt \
+                      verdict_given turn_started skills_activated turn_parked turn_ended";
+/// Pages that only admins can see.
+const OF_ADMINS: [&str; 2] = ["/studio/tokens", "/studio/configuration"];
 
 /// A page for somebody who is logged in.
 pub(crate) fn page(operator: &Operator, title: &str, body: &Markup) -> Response {
@@ -24,12 +36,12 @@ pub(crate) fn page(operator: &Operator, title: &str, body: &Markup) -> Response 
     };
     let whole = html! {
         (head(title))
-        body {
+        body data-events=(EVENTS) {
             a.skip href="#main" { "To the content" }
             header {
                 a.brand href="/studio" { "Toolcrib" }
                 nav aria-label="Studio" {
-                    @for (address, word, key) in MENU {
+                    @for (address, word, key) in MENU.into_iter().filter(|(address, ..)| operator.is_admin() || !OF_ADMINS.contains(address)) {
                         a href=(address) data-key=(key) aria-current=[here(address).then_some("page")] { (word) }
                     }
                 }

@@ -15,7 +15,11 @@
 //! ```
 
 mod api;
+mod arguments;
+mod as_curl;
 mod assets;
+mod chart;
+mod diff;
 mod editor;
 mod failure;
 mod form;
@@ -24,8 +28,10 @@ mod layout;
 mod login;
 mod operator;
 mod pages;
+mod profile;
 mod router;
 mod session;
 mod shown;
+mod timeline;
 
-pub use router::{Settings, router};
+pub use router::{ConfigurationValue, Settings, router};

@@ -14,6 +14,11 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
+    /// Whether they may do everything.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.role == "admin"
+    }
+
     /// Whether they may change the catalog: the API decides, and this only hides what it would refuse.
     pub(crate) fn may_write(&self) -> bool {
         matches!(self.role.as_str(), "admin" | "operator")

@@ -142,9 +142,9 @@ impl Cli {
             }
             Command::Quickstart(args) => quickstart::run(args, output).await,
             Command::Serve(_) => {
-                let config = global.load(bind)?.config;
-                logging::install(&config.log)?;
-                serve::run(&config).await
+                let loaded = global.load(bind)?;
+                logging::install(&loaded.config.log)?;
+                serve::run(&loaded).await
             }
             Command::Config(command) => command.run(&global.load(bind)?, output),
             Command::Migrate(MigrateArgs { from: Some(from), to: Some(to) }) => migrate::copy(&from, &to, output).await,

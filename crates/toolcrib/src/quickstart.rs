@@ -39,9 +39,10 @@ pub(crate) async fn run(args: QuickstartArgs, output: Output) -> anyhow::Result<
     let folder = tempfile::tempdir().context("no temporary folder")?;
     let location = Location::File(folder.path().join("quickstart.db"));
     let preferred = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-    let bound = match serve::bind(&config, &location, preferred).await {
+    let origin = |_: &str| "quickstart".to_owned();
+    let bound = match serve::bind(&config, origin, &location, preferred).await {
         Ok(bound) => bound,
-        Err(_) => serve::bind(&config, &location, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?,
+        Err(_) => serve::bind(&config, origin, &location, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?,
     };
     let base = format!("http://{}", bound.address);
     let token = bound.first_token.clone().context("a new database has a first token")?;

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolcrib_api::{Audience, Server, router};
 use toolcrib_skills::read_root;
 use toolcrib_store::{Location, NewToken, Role};
+use toolcrib_studio::ConfigurationValue;
 
 use crate::compose::{self, Parts};
-use crate::config::Config;
+use crate::config::{Config, Loaded};
+use crate::config_reference::flatten;
+use crate::output::cell;
 use crate::secrets::ConfiguredSecrets;
 use crate::{signals, tls};
 
@@ -31,8 +35,13 @@ pub(crate) struct Bound {
     secrets_dir: Option<PathBuf>,
 }
 
-/// Builds everything and binds the address.
-pub(crate) async fn bind(config: &Config, location: &Location, address: SocketAddr) -> anyhow::Result<Bound> {
+/// Builds everything and binds the address. `origin` says where a value of the configuration came from.
+pub(crate) async fn bind(
+    config: &Config,
+    origin: impl Fn(&str) -> String,
+    location: &Location,
+    address: SocketAddr,
+) -> anyhow::Result<Bound> {
     let shutdown = CancellationToken::new();
     let parts = compose::build(config, location, shutdown.clone()).await?;
     seed_skills(config, &parts).await?;
@@ -43,8 +52,11 @@ pub(crate) async fn bind(config: &Config, location: &Location, address: SocketAd
     let audience = if address.ip().is_loopback() { Audience::Loopback } else { Audience::Network };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let by_https = |url: &String| url.starts_with("https://");
-    let settings =
-        toolcrib_studio::Settings { https: tls.is_some() || config.server.public_url.as_ref().is_some_and(by_https) };
+    let value = |(key, value): (String, Value)| ConfigurationValue { value: cell(&value), origin: origin(&key), key };
+    let settings = toolcrib_studio::Settings {
+        https: tls.is_some() || config.server.public_url.as_ref().is_some_and(by_https),
+        configuration: flatten(config).into_iter().map(value).collect(),
+    };
     let api = router(parts.state.clone(), audience);
     let router = api.clone().merge(toolcrib_studio::router(api, settings));
     let server = Server::bind(address, tls, router, config.server_settings())
@@ -143,8 +155,9 @@ impl Bound {
 }
 
 /// Serves with the configuration until a signal.
-pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
-    let bound = bind(config, &config.location(), config.bind_address()?).await?;
+pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    let bound = bind(config, |key| loaded.origin(key), &config.location(), config.bind_address()?).await?;
     println!("toolcrib listens on {}://{}", bound.scheme, bound.address);
     if let Some(token) = &bound.first_token {
         println!("\nThe first admin token, shown this once:\n\n  {token}\n");

@@ -1,13 +1,13 @@
 //! The statements of [`Traces`].
 
 use async_trait::async_trait;
-use sqlx::QueryBuilder;
+use sqlx::{QueryBuilder, Row as _};
 
 use super::{Database, Driver};
 use crate::error::StoreError;
 use crate::revision::Page;
 use crate::text::storable;
-use crate::traces::{Retention, TraceFilter, TraceRow, Traces};
+use crate::traces::{CallCount, Retention, ToolUse, TraceFilter, TraceRow, Traces};
 
 /// Rows of one INSERT.
 const ROWS_A_STATEMENT: usize = 64;
@@ -54,6 +54,29 @@ impl Traces for Database {
         let sql = "SELECT tool, blocked, COUNT(*) FROM traces WHERE blocked IS NOT NULL AND started_at >= $1 \
                    GROUP BY tool, blocked ORDER BY tool, blocked";
         Ok(sqlx::query_as(sql).bind(since).fetch_all(self.readers()).await?)
+    }
+
+    async fn count_calls(&self, since: i64, span_ms: i64) -> Result<Vec<CallCount>, StoreError> {
+        let sql = "SELECT (started_at - $1) / $2 AS span, status, blocked IS NOT NULL AS blocked, COUNT(*) AS calls \
+                   FROM traces WHERE started_at >= $1 GROUP BY 1, 2, 3 ORDER BY 1";
+        Ok(sqlx::query_as(sql).bind(since).bind(span_ms.max(1)).fetch_all(self.readers()).await?)
+    }
+
+    async fn tool_use(&self, tools: &[String], since: i64) -> Result<Vec<ToolUse>, StoreError> {
+        let sql = "SELECT $1 AS tool, \
+                   (SELECT MAX(started_at) FROM traces WHERE tool = $1) AS last_call, \
+                   (SELECT COUNT(*) FROM traces WHERE tool = $1 AND started_at >= $2) AS calls, \
+                   (SELECT COUNT(*) FROM traces WHERE tool = $1 AND started_at >= $2 AND status = 'error') AS errors";
+        let mut uses = Vec::with_capacity(tools.len());
+        for tool in tools {
+            let row = sqlx::query(sql).bind(storable(tool).into_owned()).bind(since).fetch_one(self.readers()).await?;
+            let last_call: Option<i64> = row.try_get("last_call")?;
+            if let Some(last_call) = last_call {
+                let (calls, errors) = (row.try_get("calls")?, row.try_get("errors")?);
+                uses.push(ToolUse { tool: tool.clone(), last_call, calls, errors });
+            }
+        }
+        Ok(uses)
     }
 
     async fn traces(&self, filter: &TraceFilter, after: Option<&str>, most: u32) -> Result<Page<TraceRow>, StoreError> {

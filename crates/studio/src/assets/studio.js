@@ -22,22 +22,46 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// A part that is marked is fetched again every few seconds, as long as the page is looked at and nobody types in it.
-for (const part of document.querySelectorAll("[data-live]")) {
-  const seconds = Number(part.dataset.live);
-  setInterval(async () => {
-    const busy = part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-    if (document.hidden || busy) return;
-    try {
-      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-      if (!answer.ok || answer.redirected) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+// A part that is marked is fetched again when something happens on the server, and every few seconds in any case, as long as
+// the page is looked at and nobody types in it.
+const parts = [...document.querySelectorAll("[data-live]")];
+let fetching = false;
+async function refresh(wanted) {
+  const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
+  if (fetching || document.hidden || wanted.every(busy)) return;
+  fetching = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!answer.ok || answer.redirected) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of wanted) {
       const fresh = page.getElementById(part.id);
-      if (fresh && fresh.innerHTML !== part.innerHTML) part.replaceChildren(...fresh.childNodes);
-    } catch {
-      // The server is away for a moment; the page stays as it is.
+      if (!fresh || busy(part) || fresh.innerHTML === part.innerHTML) continue;
+      // What somebody opened stays open.
+      const open = [...part.querySelectorAll("details")].map((details) => details.open);
+      part.replaceChildren(...fresh.childNodes);
+      part.querySelectorAll("details").forEach((details, place) => (details.open = open[place] ?? details.open));
+      if (fresh.dataset.live) part.dataset.live = fresh.dataset.live;
     }
-  }, seconds * 1000);
+  } catch {
+    // The server is away for a moment; the page stays as it is.
+  } finally {
+    fetching = false;
+  }
+}
+for (const part of parts) {
+  const again = () => setTimeout(async () => { await refresh([part]); again(); }, Number(part.dataset.live) * 1000);
+  again();
+}
+if (parts.length > 0) {
+  const events = new EventSource("/studio/events");
+  let soon;
+  const happened = () => {
+    clearTimeout(soon);
+    soon = setTimeout(() => refresh(parts), 250);
+  };
+  for (const kind of document.body.dataset.events.split(" ")) events.addEventListener(kind, happened);
+  addEventListener("pagehide", () => events.close());
 }
 
 // An editor is checked as somebody types: each problem goes to its field, and what the tool would be stands below.

@@ -213,9 +213,7 @@ pub(crate) fn form(operator: &Operator, draft: &Draft, revision: Option<&str>, p
                 (DESCRIPTION.lines(draft, problems, 4))
                 (PARAMETERS.lines(draft, problems, 8))
                 div.actions {
-                    button formaction="/studio/switch" {
-                        @if draft.text("parameters").trim_start().starts_with(['{', '[']) { "Write them as lines" } @else { "Write them as JSON Schema" }
-                    }
+                    button formaction="/studio/switch" title="Writes them in the other spelling" { "Lines, or JSON Schema" }
                 }
                 @if draft.is_lowered() {
                     p.hint { "These were lowered from the schema of a document, which checks the arguments and is kept." }

@@ -5,32 +5,30 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::api::segment;
+use crate::chart::bars;
 use crate::failure::Failure;
 use crate::layout;
 use crate::operator::Operator;
+use crate::pages::system::findings;
 use crate::pages::traces;
-use crate::shown::{list, shown, text};
-
-/// Calls that are shown.
-const SHOWN: usize = 20;
+use crate::shown::{list, shown};
 
 pub(crate) async fn show(Extension(operator): Extension<Operator>) -> Response {
     let api = &operator.api;
     // Each part stands for itself: what a role may not see leaves the rest as it is.
-    let (doctor, approvals, calls) = tokio::join!(
+    let (doctor, approvals, calls, activity) = tokio::join!(
         api.get("/v1/doctor"),
         api.get("/v1/approvals?state=open&limit=100"),
-        api.get("/v1/traces?limit=100"),
+        api.get("/v1/traces?limit=20"),
+        api.get("/v1/activity"),
     );
     let body = html! {
         h1 { "Home" }
-        div #now data-live="5" {
+        div #now data-live="15" {
+            @if let Ok(activity) = &activity { (charts(list(activity, "hours"))) }
             div.cards {
                 (card("Waiting for a person", "/studio/approvals", counted(approvals.as_ref(), "approvals", |_| true)))
-                (card("Findings of doctor", "#doctor", counted(doctor.as_ref(), "findings", |_| true)))
-                (card("Blocked among the last 100 calls", "/studio/traces?status=error", counted(calls.as_ref(), "traces", |call| !call["blocked"].is_null())))
-                (card("Failed among the last 100 calls", "/studio/traces?status=error", counted(calls.as_ref(), "traces", |call| text(call, "status") == "error")))
+                (card("Findings of doctor", "/studio/doctor", counted(doctor.as_ref(), "findings", |_| true)))
             }
             h2 #doctor { "What is broken" }
             @match &doctor {
@@ -40,14 +38,30 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>) -> Response {
             h2 { "The last calls" }
             @match &calls {
                 Ok(calls) => {
-                    @let calls = list(calls, "traces");
-                    (traces::table(&calls[..calls.len().min(SHOWN)]))
+                    (traces::table(list(calls, "traces")))
                 }
                 Err(failure) => (unavailable(failure)),
             }
         }
     };
     layout::page(&operator, "Home", &body)
+}
+
+/// The last day, hour by hour.
+fn charts(hours: &[Value]) -> Markup {
+    let chart = |words: &str, key: &str, address: &str| {
+        let numbers: Vec<u64> = hours.iter().map(|hour| hour[key].as_u64().unwrap_or_default()).collect();
+        let (sum, most) = (numbers.iter().sum::<u64>(), numbers.iter().max().copied().unwrap_or_default());
+        let says = format!("{words} of the last day by hour, oldest first: {sum} in all, {most} in the fullest hour");
+        html! { a.card href=(address) { b { (sum) } (words) " of the last day" (bars(&numbers, &says)) } }
+    };
+    html! {
+        div.cards.charts {
+            (chart("Calls", "calls", "/studio/traces"))
+            (chart("Errors", "errors", "/studio/traces?status=error"))
+            (chart("Blocked calls", "blocked", "/studio/traces?status=error"))
+        }
+    }
 }
 
 fn counted(answer: Result<&Value, &Failure>, key: &str, is: impl Fn(&Value) -> bool) -> Option<usize> {
@@ -58,32 +72,6 @@ fn card(words: &str, address: &str, count: Option<usize>) -> Markup {
     html! {
         @if let Some(count) = count {
             a.card href=(address) { b { (count) @if count == 100 { "+" } } (words) }
-        }
-    }
-}
-
-/// Each finding with the page that mends it.
-fn findings(report: &Value) -> Markup {
-    let findings = list(report, "findings");
-    html! {
-        @if findings.is_empty() {
-            p.hint { "Nothing: doctor finds no fault." }
-        } @else {
-            ul {
-                @for finding in findings {
-                    @let subject = text(finding, "subject");
-                    @let code = text(finding, "code");
-                    li {
-                        strong { (shown(text(finding, "severity"))) } " "
-                        @if code.starts_with("tool.") {
-                            a href={ "/studio/tools/" (segment(subject)) } { (shown(subject)) }
-                        } @else {
-                            (shown(subject))
-                        }
-                        ": " (shown(text(finding, "message"))) " " code { (shown(code)) }
-                    }
-                }
-            }
         }
     }
 }

@@ -9,8 +9,11 @@ use axum::response::{IntoResponse, Redirect, Response};
 use http::{Method, StatusCode};
 use maud::{Markup, html};
 use serde_json::{Value, json};
+use toolcrib_definition::json::parse;
 
 use crate::api::segment;
+use crate::arguments;
+use crate::diff::diff_of_values;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::layout;
@@ -41,9 +44,9 @@ pub(crate) async fn try_it(
 /// Makes a version the current one again.
 pub(crate) async fn restore(
     Extension(operator): Extension<Operator>,
-    Path((name, version)): Path<(String, u64)>,
+    Path((name, version)): Path<(String, String)>,
 ) -> Response {
-    let path = format!("/v1/tools/{}/versions/{version}/restore", segment(&name));
+    let path = format!("/v1/tools/{}/versions/{}/restore", segment(&name), segment(&version));
     match operator.api.send(Method::POST, &path, None, None).await {
         Ok(_) => Redirect::to(&format!("/studio/tools/{}", segment(&name))).into_response(),
         Err(failure) => failure.into_response(),
@@ -52,34 +55,78 @@ pub(crate) async fn restore(
 
 /// What came of a try.
 struct Tried {
-    arguments: String,
-    ctx: String,
+    form: Form,
     answer: Result<Value, Failure>,
+    /// The trace of the call that was made.
+    trace: Option<Value>,
 }
 
 impl Tried {
     async fn of(operator: &Operator, name: &str, form: &Form) -> Self {
-        let (arguments, ctx) = (form.text("arguments").to_owned(), form.text("ctx").to_owned());
+        let answer = Self::ask(operator, name, form).await;
+        let id = answer.as_ref().ok().and_then(|answer| answer["outcome"]["trace_id"].as_str());
+        let trace = match id {
+            Some(id) => operator.api.get(&format!("/v1/traces/{}", segment(id))).await.ok(),
+            None => None,
+        };
+        Self { form: form.clone(), answer, trace }
+    }
+
+    async fn ask(operator: &Operator, name: &str, form: &Form) -> Result<Value, Failure> {
+        let path = format!("/v1/tools/{}", segment(name));
+        let unread = |detail: String| Failure::form(StatusCode::UNPROCESSABLE_ENTITY, &detail);
+        let read = |what: &str, text: &str| {
+            parse(text.as_bytes()).map_err(|error| unread(format!("{what} are not JSON: {error}")))
+        };
+        let arguments = match form.text("arguments").trim() {
+            "" => {
+                let tool = operator.api.get(&path).await?;
+                Value::Object(arguments::read(schema_of(&tool), form).map_err(unread)?)
+            }
+            text => read("the arguments", text)?,
+        };
+        let ctx = match form.text("ctx").trim() {
+            "" => json!({}),
+            text => read("the fields of ctx", text)?,
+        };
         // Sent again, as a reload does, it is the same call.
         let call_id = Some(form.text("call_id")).filter(|id| !id.is_empty());
-        let read = |what: &str, text: &str| match text.trim() {
-            "" => Ok(json!({})),
-            text => serde_json::from_str::<Value>(text)
-                .map_err(|error| Failure { detail: format!("{what} are not JSON: {error}"), ..unread() }),
-        };
-        let answer = match (read("the arguments", &arguments), read("the fields of ctx", &ctx)) {
-            (Ok(arguments), Ok(ctx)) => {
-                let body = json!({ "arguments": arguments, "ctx": ctx, "send": form.text("send") == "yes", "call_id": call_id });
-                operator.api.post(&format!("/v1/tools/{}/try", segment(name)), &body).await
-            }
-            (Err(failure), _) | (_, Err(failure)) => Err(failure),
-        };
-        Self { arguments, ctx, answer }
+        let mut body = json!({ "ctx": ctx, "send": form.text("send") == "yes", "call_id": call_id });
+        // Put in as they are: the macro would read their numbers anew.
+        body["arguments"] = arguments;
+        operator.api.post(&format!("{path}/try"), &body).await
     }
 }
 
-fn unread() -> Failure {
-    Failure::form(StatusCode::UNPROCESSABLE_ENTITY, "")
+/// The schema of a tool's arguments, as it is shown.
+fn schema_of(tool: &Value) -> &Value {
+    &tool["shown"]["inputSchema"]
+}
+
+/// One of its versions, and what came after it.
+pub(crate) async fn version(
+    Extension(operator): Extension<Operator>,
+    Path((name, version)): Path<(String, String)>,
+) -> Response {
+    let path = format!("/v1/tools/{}", segment(&name));
+    let versions_path = format!("{path}/versions");
+    let (tool, versions) = tokio::join!(operator.api.get(&path), operator.api.get(&versions_path));
+    let versions = match versions {
+        Ok(versions) => versions,
+        Err(failure) => return failure.into_response(),
+    };
+    let Some(old) = list(&versions, "versions").iter().find(|known| known["version"].to_string() == version) else {
+        return Failure::form(StatusCode::NOT_FOUND, "this version is not kept any more").into_response();
+    };
+    let now = tool.unwrap_or_default();
+    let body = html! {
+        h1 { (shown(&name)) ", version " (shown(&version)) }
+        p { "Written " (time(&old["created_at"])) " UTC by " (shown(text(old, "actor"))) " · " a href={ "/studio/tools/" (segment(&name)) } { "as it is now" } }
+        h2 { "From this version to now" }
+        (diff_of_values(&old["definition"], &now["definition"]))
+        (block("The version whole", &old["definition"]))
+    };
+    layout::page(&operator, &name, &body)
 }
 
 async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<Response, Failure> {
@@ -109,24 +156,29 @@ async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<
             }
         }
         (block("What the model reads", &tool["shown"]))
-        @if operator.may_write() { (try_form(operator, name, tried)) }
+        @if operator.may_write() { (try_form(operator, name, schema_of(&tool), tried)) }
         @if is_data { (block("Definition", definition)) }
         @if let Ok(versions) = &versions { (versions_table(operator, name, versions)) }
     };
     Ok(layout::page(operator, name, &body))
 }
 
-fn try_form(operator: &Operator, name: &str, tried: Option<&Tried>) -> Markup {
-    let (arguments, ctx) = tried.map_or(("", ""), |tried| (tried.arguments.as_str(), tried.ctx.as_str()));
+fn try_form(operator: &Operator, name: &str, schema: &Value, tried: Option<&Tried>) -> Markup {
+    let typed = |field: &str| tried.map_or_else(String::new, |tried| tried.form.text(field).to_owned());
     html! {
         h2 #try { "Try it" }
         form method="post" action={ "/studio/tools/" (segment(name)) "/try#try" } {
             (layout::form_key(operator))
             input type="hidden" name="call_id" value=(new_call_id());
-            label for="arguments" { "Arguments, as JSON" }
-            textarea #arguments name="arguments" spellcheck="false" { (arguments) }
-            label for="ctx" { "Fields of ctx, as JSON" }
-            input #ctx name="ctx" value=(ctx) spellcheck="false";
+            (arguments::fields(schema, typed))
+            details open[!typed("arguments").is_empty() || !typed("ctx").is_empty()] {
+                summary { "Arguments as JSON, and fields of ctx" }
+                label for="arguments" { "Arguments, as JSON" }
+                textarea.short #arguments name="arguments" rows="3" spellcheck="false" aria-describedby="arguments-hint" { "\n" (typed("arguments")) }
+                p.hint #arguments-hint { "When something stands here, the fields above are passed over." }
+                label for="ctx" { "Fields of ctx, as JSON" }
+                input #ctx name="ctx" value=(typed("ctx")) spellcheck="false";
+            }
             div.actions {
                 button.primary name="send" value="no" { "Show the request" }
                 button.danger name="send" value="yes" { "Send it" }
@@ -135,7 +187,7 @@ fn try_form(operator: &Operator, name: &str, tried: Option<&Tried>) -> Markup {
         @if let Some(tried) = tried {
             @match &tried.answer {
                 Err(failure) => (failure.notice()),
-                Ok(answer) => (came_of(answer)),
+                Ok(answer) => (came_of(answer, tried.trace.as_ref())),
             }
         }
     }
@@ -148,7 +200,7 @@ fn new_call_id() -> String {
     format!("studio-{:x}-{:x}-{:x}", since.as_nanos(), std::process::id(), FORMS.fetch_add(1, Ordering::Relaxed))
 }
 
-fn came_of(answer: &Value) -> Markup {
+fn came_of(answer: &Value, trace: Option<&Value>) -> Markup {
     let outcome = &answer["outcome"];
     html! {
         @if let Some(error) = answer["error"].as_str() {
@@ -160,7 +212,11 @@ fn came_of(answer: &Value) -> Markup {
                 (status(text(outcome, "status"))) " in " (outcome["duration_ms"]) " ms. "
                 a href={ "/studio/traces/" (segment(text(outcome, "trace_id"))) } { "What went over the wire" }
             }
+            @if let Some(trace) = trace { (block("The response", &trace["response"])) }
             (block("What the model reads of it", &outcome["result"]))
+            @let halt = &outcome["halt"];
+            p { @if halt.is_null() { "It does not end the turn." } @else { strong { "It ends the turn" } @if let Some(say) = halt["say"].as_str() { ", and says: " (shown(say)) } } }
+            @if let Some(trace) = trace { (block("Time by phase, in ms", &trace["phases_ms"])) }
         }
     }
 }
@@ -171,13 +227,14 @@ fn versions_table(operator: &Operator, name: &str, versions: &Value) -> Markup {
         @if !versions.is_empty() {
             h2 { "Versions" }
             table {
-                thead { tr { th scope="col" { "Version" } th scope="col" { "Written (UTC)" } th scope="col" { "By" } th scope="col" { "" } } }
+                thead { tr { th scope="col" { "Version" } th scope="col" { "Written (UTC)" } th scope="col" { "By" } th scope="col" { "Compare" } th scope="col" { "Restore" } } }
                 tbody {
                     @for (place, version) in versions.iter().enumerate() {
                         tr {
                             th scope="row" { (version["version"]) }
                             td { (time(&version["created_at"])) }
                             td { (shown(text(version, "actor"))) }
+                            td { @if place > 0 { a href={ "/studio/tools/" (segment(name)) "/versions/" (version["version"]) } { "What changed since version " (version["version"]) } } }
                             td {
                                 @if place > 0 && operator.may_write() {
                                     form method="post" action={ "/studio/tools/" (segment(name)) "/versions/" (version["version"]) "/restore" } {

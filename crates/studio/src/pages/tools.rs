@@ -5,11 +5,16 @@ use axum::extract::Query;
 use axum::response::{IntoResponse, Response};
 use maud::html;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::api::{segment, with_query};
 use crate::layout;
 use crate::operator::Operator;
 use crate::shown::{list as items, shown, text, time};
+
+/// The orders of the list.
+const ORDERS: [(&str, &str); 4] =
+    [("name", "by name"), ("updated", "last changed first"), ("group", "by group"), ("origin", "by origin")];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -17,13 +22,17 @@ pub(crate) struct ToolsQuery {
     q: String,
     group: String,
     tag: String,
+    sort: String,
     after: String,
 }
 
 pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query): Query<ToolsQuery>) -> Response {
-    let ToolsQuery { q, group, tag, after } = &query;
-    let asked = [("q", q.as_str()), ("group", group), ("tag", tag)];
-    let path = with_query("/v1/tools", &[asked[0], asked[1], asked[2], ("after", after), ("limit", "100")]);
+    let ToolsQuery { q, group, tag, sort, after } = &query;
+    let asked = [("q", q.as_str()), ("group", group), ("tag", tag), ("sort", sort)];
+    let path = with_query(
+        "/v1/tools",
+        &[asked[0], asked[1], asked[2], asked[3], ("after", after), ("limit", "100"), ("usage", "true")],
+    );
     let answer = match operator.api.get(&path).await {
         Ok(answer) => answer,
         Err(failure) => return failure.into_response(),
@@ -35,6 +44,9 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
             div { label for="q" { "Search" } input #q type="search" name="q" value=(q) placeholder="words, or a name"; }
             div { label for="group" { "Group" } input #group name="group" value=(group); }
             div { label for="tag" { "Tag" } input #tag name="tag" value=(tag); }
+            div { label for="sort" { "Order" } select #sort name="sort" {
+                @for (order, words) in ORDERS { option value=(order) selected[sort == order] { (words) } }
+            } }
             button { "Find" }
         }
         p.hint {
@@ -47,7 +59,8 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
             div.scroll { table {
                 thead { tr {
                     th scope="col" { "Name" } th scope="col" { "What the model reads" } th scope="col" { "Origin" }
-                    th scope="col" { "Method" } th scope="col" { "Group" } th scope="col" { "Changed (UTC)" }
+                    th scope="col" { "Group" } th scope="col" { "Tags" } th scope="col" { "Agents" } th scope="col" { "Calls of the day" }
+                    th scope="col" { "Last call (UTC)" } th scope="col" { "Changed (UTC)" }
                 } }
                 tbody {
                     @for tool in tools {
@@ -56,13 +69,20 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
                             th scope="row" { a href={ "/studio/tools/" (segment(name)) } { (shown(name)) } }
                             td { (shown(&first_line(text(tool, "description")))) }
                             td { (shown(text(tool, "origin"))) }
-                            td { (shown(text(tool, "method"))) }
                             td {
                                 @let group = text(tool, "group");
                                 @if !group.is_empty() {
                                     a href=(with_query("/studio/tools", &[("group", group)])) { (shown(group)) }
                                 }
                             }
+                            td { (shown(&crate::profile::names(&tool["tags"]))) }
+                            @let usage = &tool["usage"];
+                            td.number { @if usage["agents"] == 0 { span.status.bad { "✗ none" } } @else { (usage["agents"]) } }
+                            td.number {
+                                (usage["calls"])
+                                @if usage["errors"].as_i64().unwrap_or_default() > 0 { " " span.status.bad { "✗ " (share(usage)) } }
+                            }
+                            td { (time(&usage["last_call"])) }
                             td { (time(&tool["updated_at"])) }
                         }
                     }
@@ -72,6 +92,12 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         }
     };
     layout::page(&operator, "Tools", &body)
+}
+
+/// The share of calls that failed.
+fn share(usage: &Value) -> String {
+    let of = |key: &str| usage[key].as_u64().unwrap_or_default();
+    format!("{} % failed", (100 * of("errors")).div_ceil(of("calls").max(1)))
 }
 
 /// The beginning of a description.

@@ -8,9 +8,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::{segment, with_query};
+use crate::as_curl::as_curl;
 use crate::layout;
 use crate::operator::Operator;
+use crate::pages::sessions::address;
 use crate::shown::{block, list as items, shown, status, text, time};
+use crate::timeline::card_address;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -23,7 +26,7 @@ pub(crate) struct TracesQuery {
 }
 
 /// The statuses of a call.
-const STATUSES: [&str; 7] = ["ok", "error", "halted", "waiting", "denied", "skipped", "in_doubt"];
+pub(crate) const STATUSES: [&str; 7] = ["ok", "error", "halted", "waiting", "denied", "skipped", "in_doubt"];
 
 pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query): Query<TracesQuery>) -> Response {
     let TracesQuery { session, agent, tool, status, after } = &query;
@@ -90,11 +93,11 @@ pub(crate) fn table(calls: &[Value]) -> Markup {
     }
 }
 
-/// A session, as a link to its calls.
+/// A session, as a link to its timeline.
 pub(crate) fn session_link(session: &str) -> Markup {
     html! {
         @if !session.is_empty() {
-            a href=(with_query("/studio/traces", &[("session", session)])) { (shown(session)) }
+            a href=(address(session)) { (shown(session)) }
         }
     }
 }
@@ -129,8 +132,10 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(id): Pat
         })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    let session = text(&trace, "session");
     let body = html! {
         h1 { "A call of " (shown(tool)) }
+        @if !session.is_empty() { p { a href=(card_address(session, &id)) { "In its session" } } }
         @let blocked = &trace["blocked"];
         @if !blocked.is_null() {
             div.notice.bad role="alert" {
@@ -153,6 +158,7 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(id): Pat
             dt { "Took" } dd { (trace["duration_ms"]) " ms" }
         }
         @for (key, title) in PARTS { (block(title, &trace[key])) }
+        @if trace["request"].is_object() { (block("As a curl command, for whoever has the secret", &as_curl(&trace["request"]).into())) }
         @if !rest.is_empty() { (block("Everything else", &Value::Object(rest))) }
     };
     layout::page(&operator, "A call", &body)

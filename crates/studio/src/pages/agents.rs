@@ -1,0 +1,71 @@
+//! The list of agents, and making one.
+
+use axum::Extension;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+use serde_json::{Value, json};
+
+use crate::api::segment;
+use crate::form::Form;
+use crate::layout;
+use crate::operator::Operator;
+use crate::shown::{list as items, shown, text};
+
+pub(crate) async fn list(Extension(operator): Extension<Operator>) -> Response {
+    let answer = match operator.api.get("/v1/agents").await {
+        Ok(answer) => answer,
+        Err(failure) => return failure.into_response(),
+    };
+    let agents = items(&answer, "agents");
+    let body = html! {
+        h1 { "Agents" }
+        @if agents.is_empty() {
+            p.hint { "There is no agent yet." }
+        } @else {
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "Agent" } th scope="col" { "What it is for" } th scope="col" { "Model" } th scope="col" { "Tools" }
+                } }
+                tbody {
+                    @for agent in agents {
+                        @let profile = &agent["profile"];
+                        tr {
+                            th scope="row" { a href={ "/studio/agents/" (segment(text(agent, "id"))) } { (shown(text(agent, "id"))) } }
+                            td { (shown(text(profile, "description"))) }
+                            td { (shown(&model_of(profile))) }
+                            td.number { (agent["tools"]) }
+                        }
+                    }
+                }
+            } }
+        }
+        @if operator.may_write() {
+            h2 { "A new agent" }
+            form.row method="post" action="/studio/agents" {
+                (layout::form_key(&operator))
+                div { label for="id" { "Id" } input #id name="id" required maxlength="64" autocomplete="off"; }
+                button.primary { "Make it" }
+            }
+            p.hint { "It begins with no tools; the next page gives it some." }
+        }
+    };
+    layout::page(&operator, "Agents", &body)
+}
+
+/// The model of a profile, as `provider/model`.
+pub(crate) fn model_of(profile: &Value) -> String {
+    match (text(profile, "provider"), text(profile, "model")) {
+        ("", _) => "none: others drive its turns".to_owned(),
+        (provider, model) => format!("{provider}/{model}"),
+    }
+}
+
+/// Makes an agent that may use nothing yet.
+pub(crate) async fn create(Extension(operator): Extension<Operator>, Extension(form): Extension<Form>) -> Response {
+    let id = form.text("id").trim();
+    let path = format!("/v1/agents/{}", segment(id));
+    match operator.api.create(&path, &json!({ "tools_allow": [] })).await {
+        Ok(_) => Redirect::to(&format!("/studio/agents/{}", segment(id))).into_response(),
+        Err(failure) => failure.into_response(),
+    }
+}
