@@ -6,6 +6,7 @@ mod ledger;
 mod load;
 mod mcp;
 mod proxy;
+mod studio;
 mod turns;
 
 use std::time::Duration;
@@ -35,8 +36,8 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     anyhow::ensure!(
-        ["call", "catalog", "proxy", "mcp", "ledger", "turns"].into_iter().any(wanted),
-        "the benches are call, catalog, proxy, mcp, ledger and turns"
+        ["call", "catalog", "proxy", "mcp", "ledger", "turns", "studio"].into_iter().any(wanted),
+        "the benches are call, catalog, proxy, mcp, ledger, turns and studio"
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if wanted("call") {
@@ -56,6 +57,9 @@ pub fn run(effort: Effort, only: Option<&str>) -> anyhow::Result<()> {
     }
     if wanted("turns") {
         runtime.block_on(turns::run(effort))?;
+    }
+    if wanted("studio") {
+        runtime.block_on(studio::run(effort))?;
     }
     Ok(())
 }

@@ -3,12 +3,14 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use toolcrib_store::CallCount;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
 use crate::extract::Query;
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
+use crate::traces::FLUSH;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -28,7 +30,7 @@ pub(crate) struct ActivityBody {
 }
 
 /// The calls that began in an hour.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HourBody {
     /// When it began, in ms since 1970.
     at: i64,
@@ -52,16 +54,15 @@ pub(crate) async fn count(
     if !(1..=168).contains(&hours) {
         return Err(ApiError::Request("hours is 1 to 168".to_owned()));
     }
+    state.executor.recorder().flush(FLUSH).await;
     let store = state.registry().store();
     let this_hour = store.clock().now_ms().div_euclid(HOUR_MS) * HOUR_MS;
     let since = this_hour - (hours - 1) * HOUR_MS;
-    let mut counted: Vec<HourBody> =
-        (0..hours).map(|hour| HourBody { at: since + hour * HOUR_MS, ..HourBody::default() }).collect();
-    for count in store.count_calls(since, HOUR_MS).await? {
-        let Some(hour) = usize::try_from(count.span).ok().and_then(|span| counted.get_mut(span)) else { continue };
-        hour.calls += count.calls;
-        hour.errors += if count.status == "error" { count.calls } else { 0 };
-        hour.blocked += if count.blocked { count.calls } else { 0 };
+    let mut counted = Vec::new();
+    for hour in 0..hours {
+        let at = since + hour * HOUR_MS;
+        let CallCount { calls, errors, blocked } = store.count_calls(at, at + HOUR_MS).await?;
+        counted.push(HourBody { at, calls, errors, blocked });
     }
     Ok(Json(ActivityBody { hours: counted }))
 }

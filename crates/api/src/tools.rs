@@ -21,6 +21,7 @@ use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
 use crate::revision::{etag, expectation, write_result};
 use crate::state::ApiState;
+use crate::traces::FLUSH;
 
 /// How far back the use of a tool is counted, in ms.
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -210,6 +211,7 @@ fn sorted_page<'a>(
 /// Says of each tool how it was used in the last day, and how many agents may use it.
 async fn add_usage(state: &ApiState, tools: &mut [ToolSummary]) -> Result<(), ApiError> {
     let (snapshot, store) = (state.registry().snapshot(), state.registry().store());
+    state.executor.recorder().flush(FLUSH).await;
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
     let uses = store.tool_use(&names, store.clock().now_ms() - DAY_MS).await?;
     for tool in tools {

@@ -59,17 +59,15 @@ pub struct Retention {
     pub count: u64,
 }
 
-/// How many calls of a span of time ended so.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// The calls that began in a span of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromRow)]
 pub struct CallCount {
-    /// The span, counted from the first.
-    pub span: i64,
-    /// The status.
-    pub status: String,
-    /// Whether the egress policy blocked them.
-    pub blocked: bool,
-    /// How many.
+    /// All of them.
     pub calls: i64,
+    /// Those that ended as `error`.
+    pub errors: i64,
+    /// Those that the egress policy blocked.
+    pub blocked: i64,
 }
 
 /// How a tool was used.
@@ -106,11 +104,11 @@ pub trait Traces: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn blocked_calls(&self, since: i64) -> Result<Vec<(String, String, i64)>, StoreError>;
 
-    /// How many calls began since a time, by spans of so many ms, by status, and by whether they were blocked.
+    /// How many calls began from one time until before another, in ms since 1970.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    async fn count_calls(&self, since: i64, span_ms: i64) -> Result<Vec<CallCount>, StoreError>;
+    async fn count_calls(&self, from: i64, until: i64) -> Result<CallCount, StoreError>;
 
     /// How these tools were used since a time. A tool without any call is left out.
     ///

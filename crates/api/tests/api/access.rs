@@ -21,6 +21,8 @@ pub const ADDRESSES: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/agents/{id}", &["admin", "operator", "auditor"]),
     ("PUT", "/v1/agents/{id}", &["admin", "operator"]),
     ("DELETE", "/v1/agents/{id}", &["admin", "operator"]),
+    ("GET", "/v1/agents/{id}/reach", &["admin", "operator", "auditor"]),
+    ("GET", "/v1/activity", &["admin", "operator", "auditor"]),
     ("GET", "/v1/agents/{id}/tools", &["admin", "operator", "caller", "auditor"]),
     ("GET", "/v1/skills", &["admin", "operator", "auditor"]),
     ("GET", "/v1/skills/{name}", &["admin", "operator", "auditor"]),

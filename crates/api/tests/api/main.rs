@@ -15,3 +15,4 @@ mod packs;
 mod spec;
 mod storage;
 mod turns;
+mod usage;

@@ -36,7 +36,8 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         h1 { "Approvals" }
         p {
             a href="/studio/approvals" aria-current=[(state == "open").then_some("true")] { "Open" } " · "
-            a href="/studio/approvals?state=all" aria-current=[(state == "all").then_some("true")] { "All" }
+            a href="/studio/approvals?state=all" aria-current=[(state == "all").then_some("true")] { "All" } " · "
+            a href="/studio/doubts" { "Calls in doubt" }
         }
         div #inbox data-live="3" {
             @if approvals.is_empty() { p.hint { "Nothing waits for a person." } }

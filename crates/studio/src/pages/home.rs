@@ -13,6 +13,9 @@ use crate::pages::system::findings;
 use crate::pages::traces;
 use crate::shown::{list, shown};
 
+/// Findings that are shown here.
+const FINDINGS: usize = 20;
+
 pub(crate) async fn show(Extension(operator): Extension<Operator>) -> Response {
     let api = &operator.api;
     // Each part stands for itself: what a role may not see leaves the rest as it is.
@@ -32,7 +35,7 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>) -> Response {
             }
             h2 #doctor { "What is broken" }
             @match &doctor {
-                Ok(report) => (findings(report)),
+                Ok(report) => (findings(report, FINDINGS)),
                 Err(failure) => (unavailable(failure)),
             }
             h2 { "The last calls" }

@@ -171,7 +171,7 @@ fn page(operator: &Operator, command: &str, document: &str, notice: Option<&Mark
             input #base_url name="base_url" placeholder="https://api.example.com";
             div.actions { button.primary { "List its operations" } }
         }
-        p.hint { "Tools of an MCP server are adopted with " code { "toolcrib mcp add" } "." }
+        p { "The tools of an MCP server are adopted together: " a href="/studio/mcp" { "MCP servers" } "." }
     };
     let status = if notice.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     (status, layout::page(operator, "A new tool", &body)).into_response()

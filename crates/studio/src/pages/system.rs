@@ -14,6 +14,9 @@ use crate::operator::Operator;
 use crate::router::Studio;
 use crate::shown::{list, shown, text};
 
+/// Findings that doctor's page shows.
+const MOST_FINDINGS: usize = 300;
+
 /// Everything that is wrong, each with the page that mends it.
 pub(crate) async fn doctor(Extension(operator): Extension<Operator>) -> Response {
     let report = match operator.api.get("/v1/doctor").await {
@@ -27,7 +30,7 @@ pub(crate) async fn doctor(Extension(operator): Extension<Operator>) -> Response
             @else { span.status.bad { "✗ something is broken" } }
             " · " (report["tools"]) " tools, revision " (report["revision"]) " of the catalog"
         }
-        (findings(&report))
+        (findings(&report, MOST_FINDINGS))
         @let breakers = list(&report, "breakers");
         @if !breakers.is_empty() {
             h2 { "Hosts that failed lately" }
@@ -37,15 +40,15 @@ pub(crate) async fn doctor(Extension(operator): Extension<Operator>) -> Response
     layout::page(&operator, "Doctor", &body)
 }
 
-/// Each finding with the page that mends it.
-pub(crate) fn findings(report: &Value) -> Markup {
+/// Each finding with the page that mends it, at most so many.
+pub(crate) fn findings(report: &Value, most: usize) -> Markup {
     let findings = list(report, "findings");
     html! {
         @if findings.is_empty() {
             p.hint { "Nothing: doctor finds no fault." }
         } @else {
             ul {
-                @for finding in findings {
+                @for finding in findings.iter().take(most) {
                     @let subject = text(finding, "subject");
                     li {
                         strong.status.bad[text(finding, "severity") == "error"] { (shown(text(finding, "severity"))) } " "
@@ -56,6 +59,9 @@ pub(crate) fn findings(report: &Value) -> Markup {
                         ": " (shown(text(finding, "message"))) " " code { (shown(text(finding, "code"))) }
                     }
                 }
+            }
+            @if findings.len() > most {
+                p { "And " (findings.len() - most) " more: " a href="/studio/doctor" { "Doctor" } " shows them, and " code { "toolcrib doctor" } " all of them." }
             }
         }
     }

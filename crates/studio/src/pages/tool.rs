@@ -1,12 +1,12 @@
 //! One tool: what it is, what the model reads, what it was, and trying it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{Method, StatusCode};
+use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use toolcrib_definition::json::parse;
@@ -115,7 +115,8 @@ pub(crate) async fn version(
         Ok(versions) => versions,
         Err(failure) => return failure.into_response(),
     };
-    let Some(old) = list(&versions, "versions").iter().find(|known| known["version"].to_string() == version) else {
+    let Some(old) = list(&versions, "versions").iter().find(|known| known["version"].as_i64() == version.parse().ok())
+    else {
         return Failure::form(StatusCode::NOT_FOUND, "this version is not kept any more").into_response();
     };
     let now = tool.unwrap_or_default();
@@ -196,8 +197,8 @@ fn try_form(operator: &Operator, name: &str, schema: &Value, tried: Option<&Trie
 /// A key for the call of a form, unlike that of any other form.
 fn new_call_id() -> String {
     static FORMS: AtomicU64 = AtomicU64::new(0);
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("studio-{:x}-{:x}-{:x}", since.as_nanos(), std::process::id(), FORMS.fetch_add(1, Ordering::Relaxed))
+    let at = Timestamp::now().as_nanosecond();
+    format!("studio-{at:x}-{:x}-{:x}", std::process::id(), FORMS.fetch_add(1, Ordering::Relaxed))
 }
 
 fn came_of(answer: &Value, trace: Option<&Value>) -> Markup {
