@@ -48,7 +48,7 @@ pub(crate) async fn show(
     let is_oldest = told.older_turns.is_none() && told.older_calls.is_none();
     let older = [
         ("turns_after", told.older_turns.as_deref().unwrap_or(if is_oldest { "" } else { "0" })),
-        ("calls_after", told.older_calls.as_deref().unwrap_or(if is_oldest { "" } else { "0" })),
+        ("calls_after", told.older_calls.as_deref().unwrap_or(if is_oldest { "" } else { "0.0" })),
     ];
     let body = html! {
         h1 { "Session " (shown(&session)) }
