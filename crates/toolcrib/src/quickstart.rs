@@ -167,7 +167,7 @@ fn operator_reads(outcome: &Value, trace: &Value) -> String {
 }
 
 fn go_on(base: &str, token: &str) {
-    println!("\nThe server stays up at {base} until Ctrl-C. API docs: {base}/docs");
+    println!("\nThe server stays up at {base} until Ctrl-C.\nIn a browser: {base}/studio. API docs: {base}/docs");
     println!("The token is {token}\n\nGo on with:\n");
     let auth = format!("-H 'Authorization: Bearer {token}'");
     println!("  curl -s {auth} '{base}/v1/agents/demo/tools?format=anthropic'");

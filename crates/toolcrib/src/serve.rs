@@ -158,7 +158,7 @@ impl Bound {
 pub(crate) async fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let config = &loaded.config;
     let bound = bind(config, |key| loaded.origin(key), &config.location(), config.bind_address()?).await?;
-    println!("toolcrib listens on {}://{}", bound.scheme, bound.address);
+    println!("toolcrib listens on {0}://{1}; the Studio is at {0}://{1}/studio", bound.scheme, bound.address);
     if let Some(token) = &bound.first_token {
         println!("\nThe first admin token, shown this once:\n\n  {token}\n");
     }

@@ -178,7 +178,7 @@ fn matrix(operator: &Operator, here: &str, query: &AgentQuery, agent: &Value, re
             @if tools.is_empty() {
                 p.hint { "No tool fits." }
             } @else {
-                div.scroll { table {
+                div.scroll tabindex="0" { table {
                     thead { tr {
                         th scope="col" { "Tool" } th scope="col" { "Group" } th scope="col" { "May use" } th scope="col" { "Why" }
                         @if may_write { th scope="col" { "Rule" } th scope="col" { "Deferred" } }
@@ -257,7 +257,7 @@ fn skills(id: &str, profile: &Value, shared: Option<&Value>, own: Option<&Value>
         @if own.is_empty() && shared.is_empty() {
             p.hint { "There are no skills. " a href="/studio/skills" { "Write one" } }
         } @else {
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr { th scope="col" { "Skill" } th scope="col" { "Whose" } th scope="col" { "May use" } th scope="col" { "When" } } }
                 tbody {
                     @for skill in own {

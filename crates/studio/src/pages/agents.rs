@@ -22,7 +22,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>) -> Response {
         @if agents.is_empty() {
             p.hint { "There is no agent yet." }
         } @else {
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "Agent" } th scope="col" { "What it is for" } th scope="col" { "Model" } th scope="col" { "Tools" }
                 } }

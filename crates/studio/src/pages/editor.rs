@@ -132,7 +132,7 @@ async fn merge(operator: &Operator, path: &str, draft: Draft, is_new: bool) -> R
                 "Nothing of yours is written yet. Take over below what you want to keep of theirs, and save again."
             }
         }
-        div.scroll { table {
+        div.scroll tabindex="0" { table {
             caption { "What differs" }
             thead { tr { th scope="col" { "Field" } th scope="col" { "Theirs" } th scope="col" { "Yours" } } }
             tbody {

@@ -92,7 +92,7 @@ pub(crate) fn address(session: &str) -> String {
 
 fn turns_table(turns: &[&Value]) -> Markup {
     html! {
-        div.scroll { table {
+        div.scroll tabindex="0" { table {
             thead { tr {
                 th scope="col" { "Said" } th scope="col" { "Agent" } th scope="col" { "State" } th scope="col" { "Session" } th scope="col" { "Began (UTC)" }
             } }
@@ -153,7 +153,7 @@ impl<'a> Sessions<'a> {
     fn table(&self) -> Markup {
         html! {
             @if self.0.is_empty() { p.hint { "No calls." } } @else {
-                div.scroll { table {
+                div.scroll tabindex="0" { table {
                     thead { tr {
                         th scope="col" { "Chat" } th scope="col" { "Calls" } th scope="col" { "What went wrong" }
                         th scope="col" { "Last agent" } th scope="col" { "Last call (UTC)" }

@@ -47,7 +47,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
             button { "Find" }
         }
         @if found.is_empty() { p.hint { "No skill fits." } } @else {
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr { th scope="col" { "Skill" } th scope="col" { "When it is used" } th scope="col" { "Triggers" } th scope="col" { "Companions" } } }
                 tbody {
                     @for skill in found.iter().take(LISTED) {

@@ -96,7 +96,7 @@ pub(crate) async fn configuration(State(studio): State<Studio>, Extension(operat
     let body = html! {
         h1 { "Configuration" }
         p.hint { "As this server was started with it. It is changed in the file or in the environment; secrets are never in it." }
-        div.scroll { table {
+        div.scroll tabindex="0" { table {
             thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } } }
             tbody { @for value in values.iter() {
                 tr { th scope="row" { code { (shown(&value.key)) } } td { code { (shown(&value.value)) } } td { (shown(&value.origin)) } }

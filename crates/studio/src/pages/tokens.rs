@@ -63,7 +63,7 @@ async fn page(operator: &Operator, notice: &Markup, status: StatusCode) -> Respo
     let body = html! {
         h1 { "Tokens" }
         (notice)
-        div.scroll { table {
+        div.scroll tabindex="0" { table {
             thead { tr {
                 th scope="col" { "Who" } th scope="col" { "Role" } th scope="col" { "Agents" } th scope="col" { "Made (UTC)" }
                 th scope="col" { "Ends (UTC)" } th scope="col" { "Take away" }

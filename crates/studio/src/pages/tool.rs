@@ -227,7 +227,7 @@ fn versions_table(operator: &Operator, name: &str, versions: &Value) -> Markup {
     html! {
         @if !versions.is_empty() {
             h2 { "Versions" }
-            table {
+            div.scroll tabindex="0" { table {
                 thead { tr { th scope="col" { "Version" } th scope="col" { "Written (UTC)" } th scope="col" { "By" } th scope="col" { "Compare" } th scope="col" { "Restore" } } }
                 tbody {
                     @for (place, version) in versions.iter().enumerate() {
@@ -247,7 +247,7 @@ fn versions_table(operator: &Operator, name: &str, versions: &Value) -> Markup {
                         }
                     }
                 }
-            }
+            } }
         }
     }
 }

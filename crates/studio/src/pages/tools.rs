@@ -56,7 +56,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         @if tools.is_empty() {
             p { "No tool fits. " a href="/studio/tools" { "Show all" } }
         } @else {
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "Name" } th scope="col" { "What the model reads" } th scope="col" { "Origin" }
                     th scope="col" { "Group" } th scope="col" { "Tags" } th scope="col" { "Agents" } th scope="col" { "Calls of the day" }

@@ -65,7 +65,7 @@ pub(crate) fn table(calls: &[Value]) -> Markup {
         @if calls.is_empty() {
             p.hint { "No calls." }
         } @else {
-            div.scroll { table {
+            div.scroll tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "Call" } th scope="col" { "Status" } th scope="col" { "Agent" }
                     th scope="col" { "Session" } th scope="col" { "Began (UTC)" } th scope="col" { "ms" }
