@@ -14,7 +14,7 @@ test("a skill is written, specialised for an agent, and compared", async ({ stud
   await studio.getByLabel("SKILL.md").fill("no frontmatter");
   await studio.getByRole("button", { name: "Save the skill" }).click();
   await expect(studio.getByRole("alert")).toContainText("description");
-  await studio.getByLabel("Name").fill(name);
+  await expect(studio.getByLabel("Name"), "what was typed stays").toHaveValue(name);
   await studio.getByLabel("SKILL.md").fill("---\ndescription: Refunds\ntriggers: [refund]\n---\nAsk for the number.\n");
   await studio.getByRole("button", { name: "Save the skill" }).click();
   await expect(studio.getByRole("heading", { name })).toBeVisible();
@@ -24,7 +24,11 @@ test("a skill is written, specialised for an agent, and compared", async ({ stud
   await expect(studio.locator("details[open] ins")).toContainText("Ask for the number first.");
   await looksRight(studio, "skill", info);
 
-  await ask("PUT", `/v1/skills/${name}?agent=clerk`, { document: "---\ndescription: Refunds\n---\nAsk the clerk.\n" });
+  await studio.goto(`${crib.address}/studio/agents/clerk`);
+  await studio.getByRole("row", { name: new RegExp(`^${name} shared`) }).getByRole("link", { name: "specialise" }).click();
+  await expect(studio.getByLabel("SKILL.md")).toHaveValue(/Ask for the number first/);
+  await studio.getByLabel("SKILL.md").fill("---\ndescription: Refunds\n---\nAsk the clerk.\n");
+  await studio.getByRole("button", { name: "Save the skill" }).click();
   await studio.goto(`${crib.address}/studio/agents/clerk`);
   await studio.getByRole("row", { name: new RegExp(`^${name} specialised`) }).getByRole("link").click();
   await expect(studio.getByRole("heading", { name: "From the shared one to this" })).toBeVisible();
@@ -82,6 +86,9 @@ test("tokens are made, used and revoked, and each role sees its part", async ({ 
   await studio.getByLabel("Role", { exact: true }).selectOption("auditor");
   await studio.getByRole("button", { name: "Make it" }).click();
   const token = await studio.getByRole("status").locator("code").textContent();
+  await studio.reload();
+  await expect(studio.getByRole("row", { name: new RegExp(name) }), "a reload makes no second one").toHaveCount(1);
+  await expect(studio.getByText("you are logged in with it")).toBeVisible();
   await looksRight(studio, "tokens", info);
 
   const other = await (await browser.newContext()).newPage();

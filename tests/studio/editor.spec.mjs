@@ -33,12 +33,12 @@ test("a curl command becomes a tool", async ({ studio, crib }, info) => {
   await studio.getByLabel("Description").fill("Make a note");
   await studio.getByLabel("Headers", { exact: true }).fill("");
   await studio.getByLabel("Headers with secrets").fill("");
-  await studio.getByRole("button", { name: "Lines, or JSON Schema" }).click();
+  await studio.getByRole("button", { name: "Switch: lines or JSON Schema" }).click();
   await expect(studio.getByRole("alert")).toContainText("lines would say less");
   await studio.getByLabel("Parameters").fill("text | string | required | What to note\npinned | boolean | optional");
-  await studio.getByRole("button", { name: "Lines, or JSON Schema" }).click();
+  await studio.getByRole("button", { name: "Switch: lines or JSON Schema" }).click();
   await expect(studio.getByLabel("Parameters")).toHaveValue(/"description": "What to note"/);
-  await studio.getByRole("button", { name: "Lines, or JSON Schema" }).click();
+  await studio.getByRole("button", { name: "Switch: lines or JSON Schema" }).click();
   await expect(studio.getByLabel("Parameters")).toHaveValue("text | string | required | What to note\npinned | boolean | optional");
   await studio.getByText("What a model reads by Anthropic").click();
   await expect(studio.getByText('"input_schema"')).toBeVisible();

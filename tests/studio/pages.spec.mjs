@@ -20,10 +20,15 @@ test("logging in, wrongly, and out", async ({ page, crib }, info) => {
   await expect(page).toHaveURL(/login/);
 });
 
-test("home shows what is broken and what happened", async ({ studio }, info) => {
+test("home shows what is broken and what happened", async ({ studio, crib }, info) => {
+  await api(crib)("POST", "/v1/agents/support/calls", { tool: "read_metadata", arguments: {}, ctx: { chat_id: "chat-1" } });
+  await studio.reload();
   await expect(studio.getByRole("row", { name: /read_metadata.*blocked/ }).first()).toBeVisible();
   await expect(studio.getByRole("img", { name: /Blocked calls of the last day by hour.*[1-9]\d* in all/ })).toBeVisible();
   await looksRight(studio, "home", info);
+  await studio.getByRole("link", { name: /Blocked calls of the last day/ }).click();
+  await expect(studio.getByRole("row", { name: /read_metadata.*blocked/ }).first()).toBeVisible();
+  await expect(studio.getByRole("row", { name: /find_order/ })).toHaveCount(0);
 });
 
 test("tools are found, opened and tried", async ({ studio }, info) => {
@@ -105,6 +110,31 @@ test("a call that waits is approved, and of two people one is told", async ({ st
   await expect(other.getByText(/by first admin.*the parcel was lost/), "without a click").toBeVisible({ timeout: 10_000 });
   await expect(other.getByRole("button", { name: "Deny" })).toHaveCount(0);
   await other.context().close();
+});
+
+test("a call is refused with a reason, and a question is answered", async ({ studio, crib }, info) => {
+  const ask = api(crib);
+  const ctx = { chat_id: `asks-${info.project.name}` };
+  await ask("PUT", "/v1/agents/asking", { tools_allow: ["ask_question", "refund_order"] });
+  const refused = await ask("POST", "/v1/agents/asking/calls", { tool: "refund_order", arguments: { number: "13" }, ctx });
+  await studio.goto(`${crib.address}/studio/approvals/${refused.approval.id}`);
+  await studio.getByLabel(/Reason/).fill("it was delivered");
+  await studio.getByRole("button", { name: "Deny" }).click();
+  await expect(studio.getByText("✗ denied")).toBeVisible();
+  await expect(studio.getByRole("heading", { name: "What the caller reads" })).toBeVisible();
+  await expect(studio.locator("pre").last()).toContainText("it was delivered");
+
+  const question = { question: "How many parcels?", answer_type: "number" };
+  const asked = await ask("POST", "/v1/agents/asking/calls", { tool: "ask_question", arguments: question, ctx });
+  await studio.goto(`${crib.address}/studio/approvals/${asked.approval.id}`);
+  await expect(studio.getByText("How many parcels?", { exact: true })).toBeVisible();
+  await studio.getByLabel("Answer").fill("many");
+  await studio.getByRole("button", { name: "Answer" }).click();
+  await expect(studio.getByRole("alert")).toContainText("number");
+  await studio.getByLabel("Answer").fill("3");
+  await studio.getByRole("button", { name: "Answer" }).click();
+  await expect(studio.getByText("✓ answered")).toBeVisible();
+  expect((await ask("GET", `/v1/approvals/${asked.approval.id}`)).answer).toBe(3);
 });
 
 test("a form of another origin is refused", async ({ studio, crib }) => {

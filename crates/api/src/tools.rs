@@ -23,6 +23,8 @@ use crate::revision::{etag, expectation, write_result};
 use crate::state::ApiState;
 use crate::traces::FLUSH;
 
+/// Agents that are named with a tool.
+const MAX_AGENTS: usize = 100;
 /// How far back the use of a tool is counted, in ms.
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
@@ -105,6 +107,10 @@ pub(crate) struct ToolBody {
     /// What a provider is told, in MCP's format.
     #[schema(value_type = Object)]
     shown: Value,
+    /// What will fail later although the definition is sound.
+    warnings: Vec<String>,
+    /// The agents that may use it, at most a hundred.
+    agents: Vec<String>,
 }
 
 /// What a write did.
@@ -248,6 +254,13 @@ pub(crate) async fn read(
         updated_at: entry.updated_at(),
         definition: entry.as_data().map(|definition| definition.to_json()),
         shown,
+        warnings: entry.as_data().map(|definition| warnings_for(&state, definition)).unwrap_or_default(),
+        agents: snapshot
+            .agents()
+            .filter(|(id, agent)| principal.sees_agent(id) && agent.allows(entry))
+            .map(|(id, _)| id.to_owned())
+            .take(MAX_AGENTS)
+            .collect(),
     };
     Ok(match entry.revision() {
         Some(revision) => (etag(revision), Json(body)).into_response(),

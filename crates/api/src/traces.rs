@@ -31,6 +31,8 @@ pub(crate) struct TraceQuery {
     tool: Option<String>,
     /// With this status
     status: Option<String>,
+    /// Whether only those are wanted that the egress policy blocked; false when left out
+    blocked: Option<bool>,
     /// Begun at this time or later, in ms since 1970
     since: Option<i64>,
     /// The `next` of the page before
@@ -93,12 +95,12 @@ pub(crate) async fn list(
     Query(query): Query<TraceQuery>,
 ) -> Result<Json<TraceList>, ApiError> {
     principal.may(Access::ReadTraces)?;
-    let TraceQuery { session, agent, tool, status, since, after, limit } = query;
+    let TraceQuery { session, agent, tool, status, blocked, since, after, limit } = query;
     if let Some(agent) = &agent {
         principal.may_use_agent(agent)?;
     }
     let agents = principal.agents.clone();
-    let filter = TraceFilter { session, agent, agents, tool, status, since };
+    let filter = TraceFilter { session, agent, agents, tool, status, blocked: blocked.unwrap_or(false), since };
     let most = limit.unwrap_or(100).clamp(1, 500);
     // What ended a moment ago may still wait to be written.
     state.executor.recorder().flush(FLUSH).await;

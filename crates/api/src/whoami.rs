@@ -10,6 +10,8 @@ use crate::problem::{ApiError, ProblemBody};
 /// The holder of a token.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WhoamiBody {
+    /// The token's id; null for who works on the database itself.
+    id: Option<String>,
     name: String,
     /// `admin`, `operator`, `caller` or `auditor`.
     role: &'static str,
@@ -21,6 +23,6 @@ pub(crate) struct WhoamiBody {
 #[utoipa::path(get, path = "/v1/whoami", tag = "tokens", security(("token" = [])),
     responses((status = 200, body = WhoamiBody), (status = 401, body = ProblemBody)))]
 pub(crate) async fn read(principal: Principal) -> Result<Json<WhoamiBody>, ApiError> {
-    let Principal { name, role, agents, .. } = principal;
-    Ok(Json(WhoamiBody { name, role: role.as_str(), agents }))
+    let Principal { name, role, agents, token_id, .. } = principal;
+    Ok(Json(WhoamiBody { id: token_id, name, role: role.as_str(), agents }))
 }

@@ -46,6 +46,8 @@ pub struct TraceFilter {
     pub tool: Option<String>,
     /// With this status.
     pub status: Option<String>,
+    /// Blocked by the egress policy.
+    pub blocked: bool,
     /// Begun at this time or later, in ms since 1970.
     pub since: Option<i64>,
 }

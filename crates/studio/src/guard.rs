@@ -55,7 +55,14 @@ pub(crate) async fn let_in(State(studio): State<Studio>, request: Request, next:
         Err(failure) => return failure.into_response(),
     };
     let text = |key: &str| who.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let operator = Operator { api, name: text("name"), role: text("role"), form_key: session.form_key(), path };
+    let operator = Operator {
+        api,
+        token_id: text("id"),
+        name: text("name"),
+        role: text("role"),
+        form_key: session.form_key(),
+        path,
+    };
     let mut request = request;
     if !is_read {
         let (parts, body) = request.into_parts();

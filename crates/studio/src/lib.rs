@@ -26,6 +26,7 @@ mod form;
 mod guard;
 mod layout;
 mod login;
+mod once;
 mod operator;
 mod pages;
 mod profile;

@@ -6,6 +6,8 @@ use crate::api::Caller;
 #[derive(Clone)]
 pub(crate) struct Operator {
     pub(crate) api: Caller,
+    /// The id of their token.
+    pub(crate) token_id: String,
     pub(crate) name: String,
     pub(crate) role: String,
     pub(crate) form_key: String,

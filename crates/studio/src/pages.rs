@@ -1,6 +1,7 @@
 //! The pages, each with the addresses that change what it shows.
 
 pub(crate) mod agent;
+pub(crate) mod agent_profile;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod doubts;

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Redirect;
 use axum::routing::{get, post};
 
 use crate::api::Api;
+use crate::once::Once;
 use crate::pages::{
-    agent, agents, approvals, doubts, editor, events, home, mcp, new, session, sessions, skills, system, tokens, tool,
-    tools, traces,
+    agent, agent_profile, agents, approvals, doubts, editor, events, home, mcp, new, session, sessions, skills, system,
+    tokens, tool, tools, traces,
 };
 use crate::{assets, guard, login};
 
@@ -38,11 +40,12 @@ pub struct ConfigurationValue {
 pub(crate) struct Studio {
     pub(crate) api: Api,
     pub(crate) settings: Settings,
+    pub(crate) once: Arc<Once>,
 }
 
 /// The Studio at `/studio`, over this API.
 pub fn router(api: Router, settings: Settings) -> Router {
-    let studio = Studio { api: Api::new(api), settings };
+    let studio = Studio { api: Api::new(api), settings, once: Arc::default() };
     let writing = Router::new()
         .route("/studio/tools/{name}/edit", get(editor::open))
         .route("/studio/save", post(editor::save))
@@ -54,8 +57,10 @@ pub fn router(api: Router, settings: Settings) -> Router {
         .route("/studio/new/curl", post(new::from_curl))
         .route("/studio/new/openapi", post(new::from_openapi))
         .route("/studio/tools/{name}/try", post(tool::try_it))
+        .route("/studio/tools/{name}/delete", post(tool::delete))
         .route("/studio/agents", post(agents::create))
-        .route("/studio/agents/{id}/profile", post(agent::save))
+        .route("/studio/agents/{id}/delete", post(agent::delete))
+        .route("/studio/agents/{id}/profile", get(agent_profile::edit).post(agent_profile::save))
         .route("/studio/agents/{id}/tools", post(agent::save_tools))
         .route("/studio/agents/{id}/chat", post(agent::chat))
         .route("/studio/save-skill", post(skills::save))
@@ -95,6 +100,7 @@ pub fn router(api: Router, settings: Settings) -> Router {
         .route("/studio/approvals/{id}", get(approvals::show).post(approvals::decide))
         .layer(from_fn_with_state(studio.clone(), guard::let_in));
     Router::new()
+        .route("/", get(async || Redirect::to("/studio")))
         .route("/studio/login", get(login::ask).post(login::take))
         .route("/studio/assets/{name}", get(assets::read))
         .merge(pages)

@@ -106,6 +106,9 @@ impl Traces for Database {
             });
             query.push(")");
         }
+        if filter.blocked {
+            query.push(" AND blocked IS NOT NULL");
+        }
         if let Some(since) = filter.since {
             query.push(" AND started_at >= ").push_bind(since);
         }

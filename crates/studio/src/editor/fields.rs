@@ -213,7 +213,7 @@ pub(crate) fn form(operator: &Operator, draft: &Draft, revision: Option<&str>, p
                 (DESCRIPTION.lines(draft, problems, 4))
                 (PARAMETERS.lines(draft, problems, 8))
                 div.actions {
-                    button formaction="/studio/switch" title="Writes them in the other spelling" { "Lines, or JSON Schema" }
+                    button formaction="/studio/switch" title="Writes them in the other spelling" { "Switch: lines or JSON Schema" }
                 }
                 @if draft.is_lowered() {
                     p.hint { "These were lowered from the schema of a document, which checks the arguments and is kept." }
@@ -259,16 +259,25 @@ pub(crate) fn form(operator: &Operator, draft: &Draft, revision: Option<&str>, p
     }
 }
 
-/// Problems of places that no field shows.
+fn words_of(field: &str) -> &'static str {
+    ALL.iter().find(|known| known.name == field).map_or("", |known| known.words)
+}
+
+/// Every problem with the way to its field.
 fn nobodys(problems: &Problems) -> Markup {
-    let others: Vec<_> = problems.iter().filter(|problem| field_of(&problem.pointer).is_none()).collect();
     html! {
         @if !problems.is_empty() {
             div.notice.bad role="alert" {
-                p { "It is not saved: " (problems.iter().count()) " problem(s), each at its field." }
-                @if !others.is_empty() {
-                    ul { @for problem in others { li { code { (shown(&problem.pointer)) } " " (shown(&problem.message)) } } }
-                }
+                p { "It is not saved:" }
+                ul { @for problem in problems.iter() {
+                    li {
+                        @match field_of(&problem.pointer) {
+                            Some(field) => a href={ "#" (field) } { (words_of(field)) },
+                            None => code { (shown(&problem.pointer)) },
+                        }
+                        ": " (shown(&problem.message))
+                    }
+                } }
             }
         }
     }

@@ -14,8 +14,8 @@ use crate::form::Form;
 use crate::layout;
 use crate::operator::Operator;
 use crate::pages::agents::model_of;
-use crate::profile::{self, LIMITS, Rule};
-use crate::shown::{list as items, shown, text};
+use crate::profile::{self, Rule};
+use crate::shown::{block, list as items, shown, text};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -33,16 +33,6 @@ pub(crate) async fn show(
     page(&operator, &id, &query, None).await
 }
 
-/// Writes who the agent is, its skills and its limits.
-pub(crate) async fn save(
-    Extension(operator): Extension<Operator>,
-    Path(id): Path<String>,
-    Extension(form): Extension<Form>,
-) -> Response {
-    let profile = profile::with_identity(&form);
-    write(&operator, &id, &form, profile).await
-}
-
 /// Writes which of the tools that were shown it may use.
 pub(crate) async fn save_tools(
     Extension(operator): Extension<Operator>,
@@ -51,6 +41,19 @@ pub(crate) async fn save_tools(
 ) -> Response {
     let profile = profile::with_rules(&form);
     write(&operator, &id, &form, profile).await
+}
+
+/// Deletes the agent as it was seen.
+pub(crate) async fn delete(
+    Extension(operator): Extension<Operator>,
+    Path(id): Path<String>,
+    Extension(form): Extension<Form>,
+) -> Response {
+    let revision = format!("\"{}\"", form.text("revision"));
+    match operator.api.send(Method::DELETE, &format!("/v1/agents/{}", segment(&id)), None, Some(&revision)).await {
+        Ok(_) => Redirect::to("/studio/agents").into_response(),
+        Err(failure) => failure.into_response(),
+    }
 }
 
 async fn write(operator: &Operator, id: &str, form: &Form, profile: Result<Value, String>) -> Response {
@@ -136,7 +139,15 @@ async fn page(operator: &Operator, id: &str, query: &AgentQuery, failure: Option
         h2 #skills { "Skills" }
         (skills(id, profile, shared.as_ref().ok(), own.as_ref().ok()))
         h2 #profile { "Profile" }
-        (profile_form(operator, &here, &agent))
+        @if operator.may_write() { p { a href={ (here) "/profile" } { "Edit who it is, its skills and its limits" } } }
+        (block("As it is", profile))
+        @if operator.may_write() {
+            form method="post" action={ (here) "/delete" } {
+                (layout::form_key(operator))
+                input type="hidden" name="revision" value=(agent["revision"]);
+                div.actions { button.danger { "Delete this agent" } }
+            }
+        }
     };
     let status = failure.map_or(StatusCode::OK, |failure| failure.status);
     (status, layout::page(operator, id, &body)).into_response()
@@ -223,7 +234,7 @@ fn matrix(operator: &Operator, here: &str, query: &AgentQuery, agent: &Value, re
 }
 
 /// What a form keeps of the agent: the revision that was read, and the keys that it does not show.
-fn carried(agent: &Value) -> Markup {
+pub(crate) fn carried(agent: &Value) -> Markup {
     html! {
         input type="hidden" name="revision" value=(agent["revision"]);
         input type="hidden" name="whole" value=(agent["profile"].to_string());
@@ -238,11 +249,11 @@ fn skills(id: &str, profile: &Value, shared: Option<&Value>, own: Option<&Value>
     let allowed = |name: &str| profile["skills"].is_null() || profile::has(&profile["skills"], name);
     let eager = |name: &str| profile["skills_eager"] == "all" || profile::has(&profile["skills_eager"], name);
     let own_address = |name: &str| with_query(&format!("/studio/skills/{}", segment(name)), &[("agent", id)]);
-    let row = |name: &str, address: String, kind: &str| {
+    let row = |name: &str, address: String, kind: &str, special: Markup| {
         html! {
             tr {
                 th scope="row" { a href=(address) { (shown(name)) } }
-                td { (kind) }
+                td { (kind) (special) }
                 td {
                     @if allowed(name) { span.status.good { "✓ yes" } } @else { span.status.bad { "✗ no" } }
                     @if profile["skills"].is_null() { " all are allowed" }
@@ -262,58 +273,14 @@ fn skills(id: &str, profile: &Value, shared: Option<&Value>, own: Option<&Value>
                 tbody {
                     @for skill in own {
                         @let name = text(skill, "name");
-                        (row(name, own_address(name), if is_shared(name) { "specialised for it: stands in the place of the shared one" } else { "its own" }))
+                        (row(name, own_address(name), if is_shared(name) { "specialised for it: stands in the place of the shared one" } else { "its own" }, html! {}))
                     }
                     @for skill in shared.iter().filter(|skill| !is_own(text(skill, "name"))).take(200) {
                         @let name = text(skill, "name");
-                        (row(name, format!("/studio/skills/{}", segment(name)), "shared"))
+                        (row(name, format!("/studio/skills/{}", segment(name)), "shared", html! { " · " a href=(own_address(name)) { "specialise" } }))
                     }
                 }
             } }
-        }
-    }
-}
-
-fn profile_form(operator: &Operator, here: &str, agent: &Value) -> Markup {
-    let profile = &agent["profile"];
-    let field = |name: &str, words: &str, hint: &str, value: &str| {
-        html! {
-            div.field {
-                label for=(name) { (words) }
-                input id=(name) name=(name) value=(value) autocomplete="off" spellcheck="false";
-                @if !hint.is_empty() { p.hint { (hint) } }
-            }
-        }
-    };
-    let skills = if profile["skills"].is_null() { "all".to_owned() } else { profile::names(&profile["skills"]) };
-    let eager = match profile["skills_eager"].as_str() {
-        Some(word) => word.to_owned(),
-        None => profile::names(&profile["skills_eager"]),
-    };
-    html! {
-        @if operator.may_write() {
-            form method="post" action={ (here) "/profile" } {
-                (layout::form_key(operator))
-                (carried(agent))
-                (field("description", "Description", "For people and other agents", text(profile, "description")))
-                div.field {
-                    label for="instructions" { "Instructions" }
-                    textarea #instructions name="instructions" rows="8" { "\n" (text(profile, "instructions")) }
-                    p.hint { "Who it is and how it works: the beginning of its prompt" }
-                }
-                (field("provider", "Provider", "A name of the configuration; empty when others drive its turns", text(profile, "provider")))
-                (field("model", "Model", "", text(profile, "model")))
-                (field("skills", "Skills", "all, or names with commas; empty for none", &skills))
-                (field("skills_eager", "Skills that are always in its prompt", "none, all, or names with commas", &eager))
-                (field("approvals_required", "Tools whose every call needs a person", "names, with commas", &profile::names(&profile["approvals_required"])))
-                fieldset {
-                    legend { "Limits" }
-                    @for (name, words) in LIMITS { (field(name, words, "", &profile["limits"][name].to_string())) }
-                }
-                div.actions { button.primary { "Save the profile" } }
-            }
-        } @else {
-            (crate::shown::block("Profile", profile))
         }
     }
 }

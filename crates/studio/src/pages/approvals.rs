@@ -3,6 +3,8 @@
 use axum::Extension;
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Redirect, Response};
+use futures_util::StreamExt;
+use futures_util::stream::iter;
 use http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -15,6 +17,9 @@ use crate::layout;
 use crate::operator::Operator;
 use crate::pages::traces::session_link;
 use crate::shown::{block, list as items, shown, status, text, time, whole_block};
+
+/// Reads that are under way at once.
+const AT_ONCE: usize = 8;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -31,7 +36,12 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         Ok(answer) => answer,
         Err(failure) => return failure.into_response(),
     };
-    let approvals = items(&answer, "approvals");
+    let api = &operator.api;
+    // The list does not say what is asked for, and two calls of one tool are told apart by nothing else.
+    let ids: Vec<String> = items(&answer, "approvals").iter().map(|approval| segment(text(approval, "id"))).collect();
+    let read = iter(ids).map(|id| async move { api.get(&format!("/v1/approvals/{id}")).await });
+    let whole: Vec<_> = read.buffered(AT_ONCE).collect().await;
+    let approvals: Vec<Value> = whole.into_iter().filter_map(Result::ok).collect();
     let body = html! {
         h1 { "Approvals" }
         p {
@@ -42,9 +52,10 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         div #inbox data-live="3" {
             @if approvals.is_empty() { p.hint { "Nothing waits for a person." } }
             div.cards {
-                @for approval in approvals {
+                @for approval in &approvals {
                     a.card href={ "/studio/approvals/" (segment(text(approval, "id"))) } {
                         strong { (shown(text(approval, "tool"))) } " " (status(text(approval, "state")))
+                        br; code { (shown(&beginning(&approval["arguments"].to_string()))) }
                         br; (shown(text(approval, "why")))
                         br; span.hint { (shown(text(approval, "agent"))) ", since " (time(&approval["created_at"])) " UTC" }
                     }
@@ -54,6 +65,13 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         }
     };
     layout::page(&operator, "Approvals", &body)
+}
+
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(160) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(id): Path<String>) -> Response {
@@ -114,6 +132,7 @@ async fn page(operator: &Operator, id: &str, failure: Option<&Failure>) -> Respo
             (whole_block("What runs when it is approved", &approval["request"]))
             (block("What the caller reads", &approval["outcome"]))
             @if is_open && operator.may_write() { (decision(operator, id, &approval)) }
+            @if is_open && !operator.may_write() { p.notice { "Your role, " (operator.role) ", may not decide." } }
         }
     };
     let status = failure.map_or(StatusCode::OK, |failure| failure.status);

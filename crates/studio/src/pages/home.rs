@@ -2,9 +2,11 @@
 
 use axum::Extension;
 use axum::response::Response;
+use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use crate::api::with_query;
 use crate::chart::bars;
 use crate::failure::Failure;
 use crate::layout;
@@ -40,6 +42,9 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>) -> Response {
             }
             h2 { "The last calls" }
             @match &calls {
+                Ok(calls) if list(calls, "traces").is_empty() => p.hint {
+                    "None yet. " a href="/studio/new" { "Make a tool" } ", then " a href="/studio/agents" { "give it to an agent" } "."
+                },
                 Ok(calls) => {
                     (traces::table(list(calls, "traces")))
                 }
@@ -52,7 +57,10 @@ pub(crate) async fn show(Extension(operator): Extension<Operator>) -> Response {
 
 /// The last day, hour by hour.
 fn charts(hours: &[Value]) -> Markup {
-    let chart = |words: &str, key: &str, address: &str| {
+    let since = hours.first().and_then(|hour| Timestamp::from_millisecond(hour["at"].as_i64()?).ok());
+    let since = since.map(|at| at.strftime("%Y-%m-%dT%H:%M").to_string()).unwrap_or_default();
+    let chart = |words: &str, key: &str, only: (&str, &str)| {
+        let address = with_query("/studio/traces", &[only, ("since", &since)]);
         let numbers: Vec<u64> = hours.iter().map(|hour| hour[key].as_u64().unwrap_or_default()).collect();
         let (sum, most) = (numbers.iter().sum::<u64>(), numbers.iter().max().copied().unwrap_or_default());
         let says = format!("{words} of the last day by hour, oldest first: {sum} in all, {most} in the fullest hour");
@@ -60,9 +68,9 @@ fn charts(hours: &[Value]) -> Markup {
     };
     html! {
         div.cards.charts {
-            (chart("Calls", "calls", "/studio/traces"))
-            (chart("Errors", "errors", "/studio/traces?status=error"))
-            (chart("Blocked calls", "blocked", "/studio/traces?status=error"))
+            (chart("Calls", "calls", ("", "")))
+            (chart("Errors", "errors", ("status", "error")))
+            (chart("Blocked calls", "blocked", ("blocked", "true")))
         }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
 }
 
 /// A time as a browser writes it, in UTC.
-fn ms_of(text: &str) -> Option<i64> {
+pub(crate) fn ms_of(text: &str) -> Option<i64> {
     let at: DateTime = text.parse().ok()?;
     Some(TimeZone::UTC.to_timestamp(at).ok()?.as_millisecond())
 }

@@ -110,11 +110,11 @@ pub(crate) async fn save(Extension(operator): Extension<Operator>, Extension(for
             (StatusCode::CONFLICT, layout::page(&operator, name, &body)).into_response()
         }
         Err(failure) => {
-            let name = Some(name).filter(|_| !form_sent.text("revision").is_empty());
+            let is_new = form_sent.text("revision").is_empty() && agent.is_empty();
             let body = html! {
-                h1 { (shown(name.unwrap_or("A new skill"))) }
+                h1 { @if is_new { "A new skill" } @else { (shown(name)) } }
                 (failure.notice())
-                (form(&operator, name, agent, &document, form_sent.text("revision")))
+                (form_with(&operator, name, !is_new, agent, &document, form_sent.text("revision")))
             };
             (failure.status, layout::page(&operator, "A skill", &body)).into_response()
         }
@@ -135,12 +135,20 @@ async fn page(operator: &Operator, name: &str, agent: &str, failure: Option<&Fai
     let versions_path = with_query(&format!("/v1/skills/{}/versions", segment(name)), &[("agent", agent)]);
     let (skill, shared, versions) =
         tokio::join!(operator.api.get(&path), operator.api.get(&shared_path), operator.api.get(&versions_path));
-    let skill = match skill {
-        Ok(skill) => skill,
-        // Who was sent here by an event may mean the shared one.
-        Err(failure) => return failure.into_response(),
-    };
     let shared = shared.ok().filter(|_| !agent.is_empty());
+    let skill = match (skill, &shared) {
+        (Ok(skill), _) => skill,
+        // It is not specialised yet: that begins with the shared text.
+        (Err(failure), Some(shared)) if failure.status == StatusCode::NOT_FOUND && operator.may_write() => {
+            let body = html! {
+                h1 { "Specialise " (shown(name)) " for " (shown(agent)) }
+                p { "What is saved here stands in the place of the shared one, for this agent only." }
+                (form(operator, Some(name), agent, text(shared, "document"), ""))
+            };
+            return layout::page(operator, name, &body);
+        }
+        (Err(failure), _) => return failure.into_response(),
+    };
     let body = html! {
         h1 { (shown(name)) @if !agent.is_empty() { " of " (shown(agent)) } }
         @if let Some(failure) = failure { (failure.notice()) }
@@ -176,23 +184,28 @@ fn versions_of(versions: &[Value]) -> Markup {
 }
 
 fn form(operator: &Operator, name: Option<&str>, agent: &str, document: &str, revision: &str) -> Markup {
+    form_with(operator, name.unwrap_or_default(), name.is_some(), agent, document, revision)
+}
+
+/// The form; a name that is not `fixed` is a field.
+fn form_with(operator: &Operator, name: &str, fixed: bool, agent: &str, document: &str, revision: &str) -> Markup {
     html! {
         form method="post" action="/studio/save-skill" {
             (layout::form_key(operator))
             input type="hidden" name="revision" value=(revision);
             input type="hidden" name="agent" value=(agent);
-            @match name {
-                Some(name) => input type="hidden" name="name" value=(name);,
-                None => {
-                    label for="name" { "Name" }
-                    input #name name="name" required autocomplete="off";
-                }
+            @if fixed {
+                input type="hidden" name="name" value=(name);
+            } @else {
+                label for="name" { "Name" }
+                input #name name="name" value=(name) required autocomplete="off" aria-describedby="name-hint";
+                p.hint #name-hint { "Lower case with hyphens, as refunds or tone-of-voice" }
             }
             label for="document" { "SKILL.md" }
             textarea #document name="document" rows="16" spellcheck="false" { "\n" (document) }
             div.actions {
                 button.primary { "Save the skill" }
-                @if name.is_some() { button.danger formaction="/studio/delete-skill" { "Delete it" } }
+                @if !revision.is_empty() { button.danger formaction="/studio/delete-skill" { "Delete it" } }
             }
         }
     }

@@ -1,22 +1,20 @@
 //! One tool: what it is, what the model reads, what it was, and trying it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use axum::Extension;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{Method, StatusCode};
-use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use toolcrib_definition::json::parse;
 
-use crate::api::segment;
+use crate::api::{segment, with_query};
 use crate::arguments;
 use crate::diff::diff_of_values;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::layout;
+use crate::once::new_key;
 use crate::operator::Operator;
 use crate::shown::{block, list, pretty, shown, status, text, time};
 
@@ -49,6 +47,19 @@ pub(crate) async fn restore(
     let path = format!("/v1/tools/{}/versions/{}/restore", segment(&name), segment(&version));
     match operator.api.send(Method::POST, &path, None, None).await {
         Ok(_) => Redirect::to(&format!("/studio/tools/{}", segment(&name))).into_response(),
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Deletes the tool as it was seen; its versions stay.
+pub(crate) async fn delete(
+    Extension(operator): Extension<Operator>,
+    Path(name): Path<String>,
+    Extension(form): Extension<Form>,
+) -> Response {
+    let revision = format!("\"{}\"", form.text("revision"));
+    match operator.api.send(Method::DELETE, &format!("/v1/tools/{}", segment(&name)), None, Some(&revision)).await {
+        Ok(_) => Redirect::to("/studio/tools").into_response(),
         Err(failure) => failure.into_response(),
     }
 }
@@ -139,6 +150,7 @@ async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<
     let is_data = !definition.is_null();
     let body = html! {
         h1 { (shown(name)) }
+        @for warning in list(&tool, "warnings").iter().filter_map(Value::as_str) { div.notice.bad { p { "Calls will fail: " (shown(warning)) } } }
         @if !is_data { p.hint { "It is compiled into the program: it can be read and tried here, and not changed." } }
         dl {
             dt { "Origin" } dd { (shown(text(&tool, "origin"))) }
@@ -148,6 +160,14 @@ async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<
                 dt { "Effect" } dd { @if definition["side_effect"] == true { "changes something: a call is never sent twice blindly" } @else { "reads only" } }
                 dt { "Approval" } dd { code { (pretty(&definition["approval"])) } }
                 dt { "Changed" } dd { (time(&tool["updated_at"])) " UTC, version " (tool["version"]) }
+            }
+            dt { "Agents that may use it" } dd {
+                @let agents = list(&tool, "agents");
+                @if agents.is_empty() { span.status.bad { "✗ none" } " · " a href="/studio/agents" { "give it to one" } }
+                @for (place, id) in agents.iter().filter_map(Value::as_str).enumerate() {
+                    @if place > 0 { ", " }
+                    a href=(with_query(&format!("/studio/agents/{}", segment(id)), &[("q", name)])) { (shown(id)) }
+                }
             }
         }
         p {
@@ -160,6 +180,13 @@ async fn page(operator: &Operator, name: &str, tried: Option<&Tried>) -> Result<
         @if operator.may_write() { (try_form(operator, name, schema_of(&tool), tried)) }
         @if is_data { (block("Definition", definition)) }
         @if let Ok(versions) = &versions { (versions_table(operator, name, versions)) }
+        @if is_data && operator.may_write() {
+            form method="post" action={ "/studio/tools/" (segment(name)) "/delete" } {
+                (layout::form_key(operator))
+                input type="hidden" name="revision" value=(tool["revision"]);
+                div.actions { button.danger { "Delete this tool" } }
+            }
+        }
     };
     Ok(layout::page(operator, name, &body))
 }
@@ -170,7 +197,7 @@ fn try_form(operator: &Operator, name: &str, schema: &Value, tried: Option<&Trie
         h2 #try { "Try it" }
         form method="post" action={ "/studio/tools/" (segment(name)) "/try#try" } {
             (layout::form_key(operator))
-            input type="hidden" name="call_id" value=(new_call_id());
+            input type="hidden" name="call_id" value=(new_key());
             (arguments::fields(schema, typed))
             details open[!typed("arguments").is_empty() || !typed("ctx").is_empty()] {
                 summary { "Arguments as JSON, and fields of ctx" }
@@ -194,20 +221,12 @@ fn try_form(operator: &Operator, name: &str, schema: &Value, tried: Option<&Trie
     }
 }
 
-/// A key for the call of a form, unlike that of any other form.
-fn new_call_id() -> String {
-    static FORMS: AtomicU64 = AtomicU64::new(0);
-    let at = Timestamp::now().as_nanosecond();
-    format!("studio-{at:x}-{:x}-{:x}", std::process::id(), FORMS.fetch_add(1, Ordering::Relaxed))
-}
-
 fn came_of(answer: &Value, trace: Option<&Value>) -> Markup {
     let outcome = &answer["outcome"];
     html! {
         @if let Some(error) = answer["error"].as_str() {
-            div.notice.bad role="alert" { p { "Nothing would be sent. The model would read: " (shown(error)) } }
+            div.notice.bad role="alert" { p { "Nothing was sent. The model would read: " (shown(error)) } }
         }
-        (block("The request, secrets masked", &answer["request"]))
         @if !outcome.is_null() {
             p role="status" {
                 (status(text(outcome, "status"))) " in " (outcome["duration_ms"]) " ms. "
@@ -219,6 +238,7 @@ fn came_of(answer: &Value, trace: Option<&Value>) -> Markup {
             p { @if halt.is_null() { "It does not end the turn." } @else { strong { "It ends the turn" } @if let Some(say) = halt["say"].as_str() { ", and says: " (shown(say)) } } }
             @if let Some(trace) = trace { (block("Time by phase, in ms", &trace["phases_ms"])) }
         }
+        (block("The request, secrets masked", &answer["request"]))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::api::{segment, with_query};
 use crate::as_curl::as_curl;
 use crate::layout;
 use crate::operator::Operator;
-use crate::pages::sessions::address;
+use crate::pages::sessions::{address, ms_of};
 use crate::shown::{block, list as items, shown, status, text, time};
 use crate::timeline::card_address;
 
@@ -22,6 +22,8 @@ pub(crate) struct TracesQuery {
     agent: String,
     tool: String,
     status: String,
+    blocked: String,
+    since: String,
     after: String,
 }
 
@@ -29,9 +31,20 @@ pub(crate) struct TracesQuery {
 pub(crate) const STATUSES: [&str; 7] = ["ok", "error", "halted", "waiting", "denied", "skipped", "in_doubt"];
 
 pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query): Query<TracesQuery>) -> Response {
-    let TracesQuery { session, agent, tool, status, after } = &query;
-    let asked = [("session", session.as_str()), ("agent", agent), ("tool", tool), ("status", status)];
-    let path = with_query("/v1/traces", &[asked[0], asked[1], asked[2], asked[3], ("after", after), ("limit", "50")]);
+    let TracesQuery { session, agent, tool, status, blocked, since, after } = &query;
+    let since_ms = ms_of(since).map(|ms| ms.to_string()).unwrap_or_default();
+    let asked = [
+        ("session", session.as_str()),
+        ("agent", agent),
+        ("tool", tool),
+        ("status", status),
+        ("blocked", blocked),
+        ("since", since),
+    ];
+    let path = with_query(
+        "/v1/traces",
+        &[asked[0], asked[1], asked[2], asked[3], asked[4], ("since", &since_ms), ("after", after), ("limit", "50")],
+    );
     let answer = match operator.api.get(&path).await {
         Ok(answer) => answer,
         Err(failure) => return failure.into_response(),
@@ -49,6 +62,11 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
                     @for word in STATUSES { option value=(word) selected[status == word] { (word) } }
                 }
             }
+            div { label for="blocked" { "Egress" } select #blocked name="blocked" {
+                option value="" { "any" }
+                option value="true" selected[blocked == "true"] { "blocked" }
+            } }
+            div { label for="since" { "Since (UTC)" } input #since type="datetime-local" name="since" value=(since); }
             button { "Find" }
         }
         div #calls data-live="5" {
