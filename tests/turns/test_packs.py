@@ -91,3 +91,31 @@ def test_a_turn_can_be_read_afterwards(tmp_path):
     assert "> hello" in toolcrib(tmp_path, "turns", "transcript", "clerk", "s-1").stdout
     doctor = toolcrib(tmp_path, "doctor")
     assert doctor.returncode == 1 and "agent.provider" in doctor.stdout, "an agent that can't answer is broken"
+
+
+def test_what_is_there_and_is_no_folder_is_no_absence(tmp_path):
+    folder = agent_of(tmp_path, "orders")
+    assert toolcrib(tmp_path, "apply", "clerk").returncode == 0
+    (folder / "tools").rename(folder / "Tools")
+    warned = toolcrib(tmp_path, "apply", "--dry-run", "clerk")
+    assert "warning: clerk/Tools is no part of an agent's folder" in warned.stderr
+    for wrong in [lambda path: path.write_text("x"), lambda path: path.symlink_to("nowhere")]:
+        for name in ["tools", "skills", "instructions.md"]:
+            path = folder / name
+            if name == "instructions.md" and wrong.__code__.co_names[0] == "write_text":
+                continue
+            wrong(path)
+            done = toolcrib(tmp_path, "apply", "clerk")
+            assert done.returncode == 1 and f"clerk/{name} is not a" in done.stderr, done.stderr + done.stdout
+            path.unlink()
+    assert "orders" in offered(tmp_path), "nothing was written"
+
+
+def test_two_first_commands_make_one_database(tmp_path):
+    env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLCRIB_")}
+    for round in range(5):
+        command = [program("toolcrib"), "--db", f"new-{round}.db", "migrate"]
+        both = [subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+        for one in both:
+            said = one.communicate(timeout=60)
+            assert one.returncode == 0, said

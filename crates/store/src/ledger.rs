@@ -335,7 +335,7 @@ pub trait Ledger: Send + Sync {
         reason: Option<&str>,
     ) -> Result<Moved, StoreError>;
 
-    /// Takes back a call that waits for a person.
+    /// Takes back a call that waits for a person, or that was approved and not begun by anybody.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be written.

@@ -74,6 +74,6 @@ pub use tokens::{NewToken, Role, TokenRow, Tokens, token_hash};
 pub use tools::{KEPT_VERSIONS, ToolRow, Tools, VersionRow};
 pub use traces::{CallCount, Retention, ToolUse, TraceFilter, TraceRow, Traces};
 pub use turns::{
-    AwaitingCall, Begun, NewTurn, SessionKey, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow,
-    TurnState, Turns,
+    Begun, NewTurn, SessionKey, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
+    UnbegunCall,
 };

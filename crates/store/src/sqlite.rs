@@ -258,10 +258,22 @@ fn options() -> SqliteConnectOptions {
         .pragma("temp_store", "memory")
 }
 
+/// How often a migration is tried, and the pause before the second time; it grows with each.
+const MIGRATION_TRIES: u32 = 8;
+const MIGRATION_PAUSE: Duration = Duration::from_millis(40);
+
 async fn open_writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
     let single = SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_TIMEOUT);
     let writer = single.min_connections(1).idle_timeout(None).max_lifetime(None).connect_with(options).await?;
-    migrations::sqlite().run(&writer).await?;
+    let mut tries = 0;
+    // Two processes may make the same file at once: who comes second finds it done, and looks again.
+    while let Err(error) = migrations::sqlite().run(&writer).await {
+        tries += 1;
+        if tries == MIGRATION_TRIES {
+            return Err(error.into());
+        }
+        tokio::time::sleep(MIGRATION_PAUSE * tries).await;
+    }
     Ok(writer)
 }
 

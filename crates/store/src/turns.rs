@@ -131,9 +131,9 @@ pub struct NewTurn {
     pub input: String,
 }
 
-/// A call that waits for a person.
+/// A call that waits for a person, or that may run and was not begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AwaitingCall {
+pub struct UnbegunCall {
     /// Its id in the ledger.
     pub id: String,
     /// The key that its caller gave it.
@@ -278,11 +278,11 @@ pub trait Turns: Send + Sync {
     /// [`StoreError`] when the database can't be read.
     async fn turns_to_take(&self, most: i64, of: Option<&SessionKey>) -> Result<Vec<TurnRow>, StoreError>;
 
-    /// Those of these calls of a session that wait for a person.
+    /// Those of these calls of a session that wait for a person, or may run and were not begun by anybody.
     ///
     /// # Errors
     /// [`StoreError`] when the database can't be read.
-    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<AwaitingCall>, StoreError>;
+    async fn unbegun_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<UnbegunCall>, StoreError>;
 
     /// The approvals and questions that a parked turn waits for and that are open.
     ///

@@ -11,20 +11,24 @@ use toolcrib::cli::Cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// `toolcrib … | head` closes the pipe early. The print macros panic then, and a reader who has seen
-/// enough is no fault to report.
-fn end_quietly_on_a_closed_pipe() {
+/// enough is no fault to report. Any other output that can't be written is one.
+fn end_in_order_without_output() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let words = panic.payload().downcast_ref::<String>();
-        if words.is_some_and(|words| words.starts_with("failed printing to stdout") && words.contains("Broken pipe")) {
-            std::process::exit(0);
+        if let Some(words) = words.filter(|words| words.starts_with("failed printing to stdout")) {
+            if words.contains("Broken pipe") {
+                std::process::exit(0);
+            }
+            eprintln!("error: {words}");
+            std::process::exit(1);
         }
         report(panic);
     }));
 }
 
 fn main() -> ExitCode {
-    end_quietly_on_a_closed_pipe();
+    end_in_order_without_output();
     #[cfg(feature = "failpoints")]
     let _scenario = fail::FailScenario::setup();
     let cli = Cli::parse();

@@ -3,6 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Cell, ContentArrangement, Table};
 use serde_json::Value;
+use toolcrib_definition::visible;
 
 /// How a command speaks.
 #[derive(Debug, Clone, Copy)]
@@ -39,12 +40,22 @@ pub(crate) fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>
     }
 }
 
-/// The text of a value in a table: nothing for null, lists with commas.
+/// A text of somebody else as a terminal can show it: what moves the cursor, hides or turns other text is written out.
+pub(crate) fn seen(text: &str) -> String {
+    visible(text).into_owned()
+}
+
+/// The text of a value in a table: nothing for null, lists with commas. It is shown as it is read, without what would act on a
+/// terminal.
 pub(crate) fn cell(value: &Value) -> String {
+    seen(&plain(value))
+}
+
+fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }

@@ -70,9 +70,12 @@ fn read_pack(folder: &Path, file: &Path, environment: &ManifestEnvironment) -> a
             Default::default()
         }
     };
+    for stray in strays(folder)? {
+        eprintln!("warning: {} is no part of an agent's folder, and is left out", stray.display());
+    }
     let mut tools = Vec::new();
     let tools_folder = folder.join("tools");
-    if tools_folder.is_dir() {
+    if is_there(&tools_folder, "a folder", Path::is_dir).map_err(&mut note).unwrap_or(false) {
         for file in sorted(&tools_folder)? {
             match read_tools(&file, environment) {
                 Ok(read) => tools.extend(read),
@@ -82,7 +85,7 @@ fn read_pack(folder: &Path, file: &Path, environment: &ManifestEnvironment) -> a
     }
     let mut skills = Vec::new();
     let skills_folder = folder.join("skills");
-    if skills_folder.is_dir() {
+    if is_there(&skills_folder, "a folder", Path::is_dir).map_err(&mut note).unwrap_or(false) {
         let (read, errors) = read_root(&skills_folder);
         errors.into_iter().for_each(|error| note(error.into()));
         skills.extend(read.iter().map(|skill| json!({ "name": skill.name(), "document": skill.document() })));
@@ -91,6 +94,31 @@ fn read_pack(folder: &Path, file: &Path, environment: &ManifestEnvironment) -> a
         bail!("{}", wrong.join("\n"));
     }
     Ok(PackFolder { id, document: json!({ "agent": profile, "tools": tools, "skills": skills }) })
+}
+
+/// Whether something is there and is what it has to be. What is there and is something else, as a link that leads nowhere, is
+/// a mistake and no absence.
+fn is_there(path: &Path, kind: &str, is: fn(&Path) -> bool) -> anyhow::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("{} can't be read", path.display())),
+        Ok(_) if is(path) => Ok(true),
+        Ok(_) => bail!("{} is not {kind}, or leads nowhere", path.display()),
+    }
+}
+
+/// What lies in an agent's folder and is none of its parts: a name that is spelt otherwise, say. Notes for people may.
+fn strays(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let known = |name: &str| {
+        let is_agent = ENDINGS.iter().any(|ending| name == format!("agent.{ending}"));
+        is_agent || matches!(name, "tools" | "skills" | "instructions.md") || name.starts_with('.')
+    };
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_note = |path: &Path| {
+        let lower = name(path).to_lowercase();
+        lower.ends_with(".md") && lower != "instructions.md"
+    };
+    Ok(sorted(folder)?.into_iter().filter(|path| !known(&name(path)) && !is_note(path)).collect())
 }
 
 /// The id of an agent and its profile, checked.
@@ -103,7 +131,7 @@ fn read_profile(folder: &Path, file: &Path) -> anyhow::Result<(String, Map<Strin
         None => folder_name(folder)?,
     };
     let instructions = folder.join("instructions.md");
-    if instructions.is_file() {
+    if is_there(&instructions, "a file", Path::is_file)? {
         if profile.contains_key("instructions") {
             bail!("{} has instructions, and there is {} too; keep one", file.display(), instructions.display());
         }
@@ -154,8 +182,12 @@ fn object(file: &Path) -> anyhow::Result<Map<String, Value>> {
 
 /// The one file of this name, whatever its ending.
 fn data_file(folder: &Path, stem: &str) -> anyhow::Result<Option<PathBuf>> {
-    let found: Vec<PathBuf> =
-        ENDINGS.iter().map(|ending| folder.join(format!("{stem}.{ending}"))).filter(|path| path.is_file()).collect();
+    let mut found = Vec::new();
+    for path in ENDINGS.iter().map(|ending| folder.join(format!("{stem}.{ending}"))) {
+        if is_there(&path, "a file", Path::is_file)? {
+            found.push(path);
+        }
+    }
     match found.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one.clone())),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{Ctx, CtxField};
 use toolcrib_executor::{Batch, BatchObserver, CallRequest, Outcome, Status};
-use toolcrib_store::{AwaitingCall, Moved};
+use toolcrib_store::{LedgerState, Moved, UnbegunCall};
 
 use crate::checkpoint::{Cited, EndedCall, PendingCall, fingerprint};
 use crate::event::{EventLog, TurnEvent};
@@ -15,6 +15,9 @@ use crate::message::{CallResult, Message, ModelCall};
 use crate::outcome::TurnStatus;
 use crate::run::{Run, Stop};
 use crate::system_tools::{TOOL_SEARCH, is_system_tool};
+
+/// How long a call that is under way is waited for when its turn ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Run {
     /// Brings the calls of the last answer to their ends.
@@ -228,7 +231,7 @@ impl Run {
         }
     }
 
-    /// Takes back the calls that wait for a person: nobody will read what they come to.
+    /// Takes back the calls that wait for a person, or were approved and not begun: nobody will read what they come to.
     pub(crate) async fn take_back(&mut self) {
         let store = self.engine.store().clone();
         let open = self.at.pending.iter().filter(|pending| pending.ended.is_none());
@@ -237,22 +240,51 @@ impl Run {
             return;
         }
         let ctx = self.call_ctx();
-        let session = ctx.get(CtxField::ChatId).unwrap_or_default();
-        let waiting = store.awaiting_calls(session, &call_ids).await.unwrap_or_else(|error| {
+        let session = ctx.get(CtxField::ChatId).unwrap_or_default().to_owned();
+        let waiting = store.unbegun_calls(&session, &call_ids).await.unwrap_or_else(|error| {
             tracing::error!(error = %error, "turn.calls.read failed");
             Vec::new()
         });
-        for AwaitingCall { id, call_id } in &waiting {
+        for UnbegunCall { id, call_id } in &waiting {
             match store.cancel_call(id, "turn", Some("the turn that asked for it ended")).await {
                 Ok(Moved::Done(_)) => {
                     if let Some(place) = self.at.pending.iter().position(|pending| pending.call.id == *call_id) {
-                        let message = "not run: the turn ended before a person decided";
+                        let message = "not run: the turn ended before it was begun";
                         self.answer(place, Status::Skipped, "call.not_made", message);
                     }
                 }
-                // Somebody decided in the same moment.
+                // Somebody began it in the same moment.
                 Ok(_) => {}
                 Err(error) => tracing::error!(error = %error, call = %id, "turn.call.cancel failed"),
+            }
+        }
+        self.tell_what_was_made(&session).await;
+    }
+
+    /// Says what became of calls that could not be taken back: a person had approved them, and they were made.
+    async fn tell_what_was_made(&mut self, session: &str) {
+        let (store, executor) = (self.engine.store().clone(), self.engine.executor().clone());
+        for pending in self.at.pending.iter_mut().filter(|pending| pending.begun && pending.ended.is_none()) {
+            let found = async {
+                let Some(row) = store.ledger_row_of(session, &pending.call.id).await? else { return Ok(None) };
+                executor.ledger_call(&row.id, LAST_WORDS).await
+            };
+            match found.await {
+                Ok(Some(call)) if call.row.state.is_final() || call.row.state == LedgerState::InDoubt => {
+                    let outcome = call.outcome();
+                    self.log.push(TurnEvent::CallFinished {
+                        call_id: outcome.call_id.clone(),
+                        tool: outcome.tool.clone(),
+                        status: outcome.status.as_str().to_owned(),
+                        code: outcome.code.as_deref().map(str::to_owned),
+                        approval: None,
+                        trace_id: Some(outcome.trace_id.clone()),
+                        duration_ms: 0,
+                    });
+                    pending.ended = Some(EndedCall::of(&outcome));
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(error = %error, "turn.call.read failed"),
             }
         }
     }

@@ -13,6 +13,7 @@ use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::mpsc;
 use toolcrib_egress::{Guard, Target, TrustRoots};
 
 use crate::frame_guard::FrameGuard;
@@ -21,9 +22,19 @@ use crate::genai_wire::{chat_of, event_of};
 use crate::key_mask::KeyMask;
 use crate::model::{ModelError, ModelProvider, ModelRequest, ModelStream};
 use crate::provider_settings::{ProviderSettings, SecretLookup, WireFormat};
+use crate::provider_thread::ProviderThread;
+
+/// Events of an answer that wait to be taken.
+const WAITING_EVENTS: usize = 64;
 
 /// A provider that is asked over HTTP.
 pub(crate) struct GenaiProvider {
+    wire: Arc<Wire>,
+    thread: ProviderThread,
+}
+
+/// What is needed to ask it.
+struct Wire {
     name: String,
     settings: ProviderSettings,
     client: Client,
@@ -61,9 +72,40 @@ impl GenaiProvider {
             .with_reqwest(http)
             .build()
             .map_err(|error| not_configured(format!("the client can't be made: {error}")))?;
-        Ok(Self { name: name.to_owned(), settings, client, guard, target, secrets })
+        let thread = ProviderThread::start(name)
+            .map_err(|error| not_configured(format!("its thread can't be started: {error}")))?;
+        let wire = Arc::new(Wire { name: name.to_owned(), settings, client, guard, target, secrets });
+        Ok(Self { wire, thread })
     }
 
+    /// Asks on the provider's own thread. What comes is given up when the stream is dropped.
+    async fn ask_there(&self, request: &ModelRequest, key: Option<SecretString>) -> Result<ModelStream, ModelError> {
+        let (sender, mut receiver) = mpsc::channel(WAITING_EVENTS);
+        let (wire, request) = (Arc::clone(&self.wire), request.clone());
+        let reading = self.thread.spawn(async move {
+            match wire.ask_unmasked(&request, key.as_ref()).await {
+                Err(error) => drop(sender.send(Err(error)).await),
+                Ok(mut events) => {
+                    while let Some(event) = events.next().await {
+                        if sender.send(event).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+        let gone = || ModelError::BrokenOff { reason: "reading the answer failed inside".to_owned() };
+        // What comes first decides whether the request was accepted.
+        let first = receiver.recv().await.ok_or_else(gone)??;
+        let rest = stream::unfold((receiver, reading), |(mut receiver, reading)| async move {
+            let event = receiver.recv().await?;
+            Some((event, (receiver, reading)))
+        });
+        Ok(Box::pin(stream::iter([Ok(first)]).chain(rest)))
+    }
+}
+
+impl Wire {
     /// Its key, as it is now; none for a server that wants none.
     fn key(&self) -> Result<Option<SecretString>, ModelError> {
         let Some(secret) = &self.settings.api_key else { return Ok(None) };
@@ -96,17 +138,17 @@ impl ModelProvider for GenaiProvider {
         // Who can't be reached is said with the address that was tried.
         let at = |error: ModelError| match error {
             ModelError::Unreachable { reason } => {
-                ModelError::Unreachable { reason: format!("{}: {reason}", self.settings.base_url) }
+                ModelError::Unreachable { reason: format!("{}: {reason}", self.wire.settings.base_url) }
             }
             other => other,
         };
         // What a provider says is cut only where its key can't be cut with it.
         let short = |error: ModelError| error.map_words(cut);
-        let Some(key) = self.key()? else {
-            let stream = self.ask_unmasked(request, None).await.map_err(at).map_err(short)?;
+        let Some(key) = self.wire.key()? else {
+            let stream = self.ask_there(request, None).await.map_err(at).map_err(short)?;
             return Ok(Box::pin(stream.map(move |event| event.map_err(short))));
         };
-        let asked = self.ask_unmasked(request, Some(&key)).await.map_err(at);
+        let asked = self.ask_there(request, Some(key.clone())).await.map_err(at);
         let mut mask = KeyMask::new(key);
         let stream = asked.map_err(|error| short(mask.error(error)))?;
         let masked = stream.flat_map(move |event| stream::iter(mask.event(event)));
@@ -114,7 +156,7 @@ impl ModelProvider for GenaiProvider {
     }
 }
 
-impl GenaiProvider {
+impl Wire {
     async fn ask_unmasked(
         &self,
         request: &ModelRequest,

@@ -77,6 +77,7 @@ mod outcome;
 mod pack;
 mod prompt;
 mod provider_settings;
+mod provider_thread;
 mod providers;
 mod request;
 mod run;

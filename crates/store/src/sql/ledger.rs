@@ -240,7 +240,7 @@ impl Ledger for Database {
         .await?;
         let sql = AssertSqlSafe(format!(
             "UPDATE ledger SET state = 'cancelled', seq = seq + 1, actor = $1, reason = $2, updated_at = $3 \
-             WHERE id = $4 AND state = 'awaiting' RETURNING {LEDGER_COLUMNS}"
+             WHERE id = $4 AND (state = 'awaiting' OR (state = 'ready' AND lease_until <= $3)) RETURNING {LEDGER_COLUMNS}"
         ));
         let cancel = sqlx::query(sql).bind(actor).bind(reason.map(storable)).bind(now).bind(id);
         if let Some(row) = cancel.fetch_optional(&mut *tx).await? {

@@ -11,8 +11,8 @@ use crate::error::StoreError;
 use crate::revision::Page;
 use crate::text::storable;
 use crate::turns::{
-    AwaitingCall, Begun, NewTurn, SessionKey, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow,
-    TurnState, Turns,
+    Begun, NewTurn, SessionKey, Told, TurnEnd, TurnFilter, TurnLease, TurnMove, TurnMoved, TurnRow, TurnState, Turns,
+    UnbegunCall,
 };
 
 const COLUMNS: &str = "id, agent, session, parent, state, seq, input, checkpoint, outcome, record, cancelled, owner, epoch, \
@@ -210,10 +210,12 @@ impl Turns for Database {
         query.fetch_all(self.readers()).await?.iter().map(turn_of).collect()
     }
 
-    async fn awaiting_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<AwaitingCall>, StoreError> {
-        let mut query =
-            QueryBuilder::<Driver>::new("SELECT id, call_id FROM ledger WHERE state = 'awaiting' AND session = ");
-        query.push_bind(storable(session)).push(" AND call_id IN (");
+    async fn unbegun_calls(&self, session: &str, call_ids: &[String]) -> Result<Vec<UnbegunCall>, StoreError> {
+        let now = self.time().await?;
+        let mut query = QueryBuilder::<Driver>::new(
+            "SELECT id, call_id FROM ledger WHERE (state = 'awaiting' OR (state = 'ready' AND lease_until <= ",
+        );
+        query.push_bind(now).push(")) AND session = ").push_bind(storable(session)).push(" AND call_id IN (");
         let mut list = query.separated(", ");
         // SQL wants at least one value.
         list.push("''");
@@ -222,7 +224,7 @@ impl Turns for Database {
         }
         query.push(")");
         let rows: Vec<(String, String)> = query.build_query_as().fetch_all(self.readers()).await?;
-        Ok(rows.into_iter().map(|(id, call_id)| AwaitingCall { id, call_id }).collect())
+        Ok(rows.into_iter().map(|(id, call_id)| UnbegunCall { id, call_id }).collect())
     }
 
     async fn approvals_of_turn(&self, id: &str) -> Result<Vec<String>, StoreError> {

@@ -227,7 +227,14 @@ impl Oracle {
                 }
             }
             Move::Cancel { key } => {
-                if self.calls.get(&key).is_some_and(|call| call.state == LedgerState::Awaiting) {
+                let now = self.now;
+                let unbegun = |call: &Call| match call.state {
+                    LedgerState::Awaiting => true,
+                    // Approved, and nobody has it.
+                    LedgerState::Ready => call.lease_until.is_none_or(|until| until <= now),
+                    _ => false,
+                };
+                if self.calls.get(&key).is_some_and(unbegun) {
                     self.set(key, |call| call.state = LedgerState::Cancelled);
                 }
             }

@@ -11,7 +11,7 @@ use similar::{ChangeTag, TextDiff};
 use super::{print_warnings, segment};
 use crate::config::Config;
 use crate::connection::Connection;
-use crate::output::{Output, cell};
+use crate::output::{Output, cell, seen};
 use crate::pack_folder::{PackFolder, read_packs};
 use crate::secrets::manifest_environment;
 
@@ -92,15 +92,9 @@ fn show(pack: &PackFolder, answer: &Value, text: &mut String) {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            line(format!("    {sign} {}", shown(change.value().trim_end())));
+            line(format!("    {sign} {}", seen(change.value().trim_end())));
         }
     }
-}
-
-/// A line without what could move the cursor and hide another.
-fn shown(line: &str) -> String {
-    let plain = |c: char| if c.is_control() && c != '\t' { c.escape_default().to_string() } else { c.to_string() };
-    line.chars().map(plain).collect()
 }
 
 /// A stored text as lines: JSON one key a line, anything else as it is.

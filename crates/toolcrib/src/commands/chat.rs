@@ -12,7 +12,7 @@ use toolcrib_definition::json::parse;
 use super::segment;
 use crate::connection::Connection;
 use crate::files::read_ctx;
-use crate::output::{Output, cell};
+use crate::output::{Output, cell, seen};
 
 #[derive(Debug, Args)]
 pub(crate) struct ChatArgs {
@@ -149,7 +149,7 @@ impl Screen {
             }
             "call_started" => {
                 self.said.clear();
-                self.note(&format!("calls {} {}", cell(&data["tool"]), data["arguments"]));
+                self.note(&format!("calls {} {}", cell(&data["tool"]), seen(&data["arguments"].to_string())));
             }
             "call_finished" => {
                 let code = data["code"].as_str().map(|code| format!(" ({code})")).unwrap_or_default();
@@ -189,6 +189,7 @@ impl Screen {
             println!();
             self.in_text = false;
         }
-        println!("  [{text}]");
+        // On one line, so that nobody's words can pass for another of these.
+        println!("  [{}]", text.replace('\n', " "));
     }
 }

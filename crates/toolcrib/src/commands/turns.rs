@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{segment, with_query};
 use crate::connection::Connection;
-use crate::output::{Output, cell, table, time};
+use crate::output::{Output, cell, seen, table, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TurnsCommand {
@@ -106,7 +106,7 @@ fn show(turn: &Value) {
         println!("{}  {}{code}", time(&turn["updated_at"]), cell(&outcome["status"]));
         for key in ["error", "text"] {
             if let Some(text) = outcome[key].as_str() {
-                println!("{text}");
+                println!("{}", seen(text));
             }
         }
     }
@@ -140,7 +140,7 @@ fn line_of(event: &Value) -> Option<String> {
             )
         }
         "text_discarded" => format!("begun anew with {} ({})", text("model"), text("code")),
-        "call_started" => format!("calls {} {}", text("tool"), event["arguments"]),
+        "call_started" => format!("calls {} {}", text("tool"), seen(&event["arguments"].to_string())),
         "call_finished" => {
             let code = event["code"].as_str().map(|code| format!(" ({code})")).unwrap_or_default();
             let trace = event["trace_id"].as_str().map(|id| format!(", trace {id}")).unwrap_or_default();
@@ -161,10 +161,10 @@ fn transcript(session: &Value) {
                 Some("user") => println!("> {}", cell(&message["text"])),
                 Some("assistant") => {
                     if let Some(text) = message["text"].as_str().filter(|text| !text.is_empty()) {
-                        println!("{text}");
+                        println!("{}", seen(text));
                     }
                     for call in message["calls"].as_array().into_iter().flatten() {
-                        println!("  calls {} {}", cell(&call["tool"]), call["arguments"]);
+                        println!("  calls {} {}", cell(&call["tool"]), seen(&call["arguments"].to_string()));
                     }
                 }
                 _ => {

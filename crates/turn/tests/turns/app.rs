@@ -58,29 +58,40 @@ impl App {
         let policy = Policy { allow_http: true, allow_private: true, ..Policy::default() };
         let resolver = Arc::new(DnsResolver::system());
         let connect = Duration::from_secs(5);
-        let guard = Guard::new(Arc::new(policy), resolver.clone(), Arc::new(TcpDialler), connect);
+        let guard = Guard::new(Arc::new(policy), resolver, Arc::new(TcpDialler), connect);
         let client = Client::new(guard, Limits::default(), &TrustRoots::default()).unwrap();
         let http = Arc::new(HttpDispatch::new(client));
         let executor = Executor::new(registry, http, Arc::new(NoSecrets), ExecutorSettings::default());
 
         let wire = WireFormat::named(format).unwrap();
         let version = if wire == WireFormat::Gemini { "v1beta" } else { "v1" };
-        let settings = ProviderSettings {
-            base_url: format!("{base}/{version}"),
-            allow_http: true,
-            allow_private: true,
-            ..ProviderSettings::new(wire)
-        };
-        let mut providers = Providers::default();
-        for name in ["main", "other"] {
-            let (resolver, roots) = (resolver.clone(), TrustRoots::default());
-            let added =
-                providers.add(name, &settings, resolver, Arc::new(TcpDialler), &roots, Arc::new(|_: &str| None));
-            added.unwrap();
-        }
+        let providers = providers(wire, &format!("{base}/{version}"));
         let skills = SkillBook::open(store.clone()).await.unwrap();
         let turns = TurnSettings { look_every: Duration::from_millis(100), ..TurnSettings::default() };
         let engine = Engine::new(executor.clone(), Arc::clone(&skills), Arc::new(providers), turns);
         Self { engine, executor, store, skills, model, upstream, _folder: folder, _tasks: tasks }
     }
+
+    /// Another engine over the same rows, whose providers are at this address and speak OpenAI's chat.
+    pub fn engine_asking(&self, base: &str) -> Engine {
+        let providers = providers(WireFormat::OpenAiChat, base);
+        Engine::new(self.executor.clone(), Arc::clone(&self.skills), Arc::new(providers), TurnSettings::default())
+    }
+}
+
+/// Two providers at one address: `main` and `other`.
+fn providers(wire: WireFormat, base: &str) -> Providers {
+    let settings = ProviderSettings {
+        base_url: base.to_owned(),
+        allow_http: true,
+        allow_private: true,
+        ..ProviderSettings::new(wire)
+    };
+    let mut providers = Providers::default();
+    for name in ["main", "other"] {
+        let (resolver, roots) = (Arc::new(DnsResolver::system()), TrustRoots::default());
+        let added = providers.add(name, &settings, resolver, Arc::new(TcpDialler), &roots, Arc::new(|_: &str| None));
+        added.unwrap();
+    }
+    providers
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use scripted_model::{Script, Step, Turn};
 use serde_json::{Value, json};
 use toolcrib_registry::Agent;
@@ -269,4 +270,83 @@ async fn who_keeps_only_their_own_leaves_the_rest_alone() {
     assert_eq!(app.upstream.calls().len(), 1, "only its own call was made");
     assert_eq!(app.store.turn(&other).await.unwrap().unwrap().state, TurnState::Parked);
     assert_eq!(app.store.count_left_ready(0).await.unwrap(), 1);
+}
+
+/// What was approved and not begun is taken back with the turn that asked for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_turn_takes_back_what_nobody_had_begun() {
+    let turns = json!([{"steps": [{"calls": [{"tool": "charge", "arguments": {"n": "1"}}]}, {"text": "done"}]}]);
+    let app = App::start_without_keepers(script(turns), "openai").await;
+    app.upstream.set("charge", crate::upstream::Answer::default());
+    let tool = json!({
+        "name": "charge", "description": "d", "parameters": [{"name": "n", "description": "n"}], "approval": "always",
+        "request": {"method": "POST", "url": format!("http://{}/charge", app.upstream.address), "body": {"n": "{{n}}"}},
+    });
+    let registry = app.executor.registry();
+    let document = json!({"agent": {"provider": "main", "model": "script"}, "tools": [tool]});
+    let pack = Pack::from_json(&"clerk".parse().unwrap(), &document).unwrap();
+    pack.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let agent = registry.snapshot().agent("clerk").unwrap().clone();
+    let park = async |session: &str| {
+        let mut turn = app.engine.begin("clerk", &agent, says("go", session)).await.unwrap();
+        while !matches!(*turn.next().await.unwrap().unwrap(), TurnEvent::Parked { .. }) {}
+        let approval = app.store.approvals_of_turn(turn.id()).await.unwrap().remove(0);
+        app.executor.decide(&approval, toolcrib_executor::Say::Approve, "ann", None).await.unwrap();
+        turn
+    };
+    let mut unbegun = park("unbegun").await;
+    app.engine.cancel(unbegun.id()).await.unwrap();
+    let keeping = tokio::spawn(app.engine.clone().keep());
+    assert_eq!(unbegun.outcome().await.unwrap().status, TurnStatus::Cancelled);
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let ledger = tokio::spawn(app.executor.clone().keep_ledger(shutdown.clone()));
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert_eq!(app.upstream.calls().len(), 0, "nothing is made for a turn that is over");
+    keeping.abort();
+    shutdown.cancel();
+    ledger.await.unwrap();
+
+    // One that was made before anybody could take it back is told.
+    let mut made = park("made").await;
+    let ledger = tokio::spawn(app.executor.clone().keep_ledger(tokio_util::sync::CancellationToken::new()));
+    while app.upstream.calls().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    app.engine.cancel(made.id()).await.unwrap();
+    let keeping = tokio::spawn(app.engine.clone().keep());
+    assert_eq!(made.outcome().await.unwrap().status, TurnStatus::Cancelled);
+    let record = recorded(&app.store.turn(made.id()).await.unwrap().unwrap());
+    let last = record.iter().rfind(|event| event["type"] == "call_finished").unwrap();
+    assert_eq!((last["status"].as_str(), last["trace_id"].is_string()), (Some("ok"), true), "{record:?}");
+    ledger.abort();
+    keeping.abort();
+}
+
+/// An event without an end: the limit of the turn holds, whatever a provider sends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_never_ends_its_line_is_given_up() {
+    use axum::body::{Body, Bytes};
+    let endless = axum::Router::new().fallback(async || {
+        let begin = Bytes::from_static(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"");
+        let more = Bytes::from(vec![b'y'; 64 << 10]);
+        let pieces = futures_util::stream::once(async { begin }).chain(futures_util::stream::repeat(more));
+        let body = Body::from_stream(pieces.map(Ok::<_, std::io::Error>));
+        axum::response::Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { axum::serve(listener, endless).await.unwrap() });
+    let app = App::start_without_keepers(script(json!([])), "openai").await;
+    let engine = app.engine_asking(&format!("http://{address}/v1"));
+    let agent = agent(json!({"limits": {"turn_timeout": 2}}));
+    let began = std::time::Instant::now();
+    let outcome = engine.begin("clerk", &agent, says("go", "s")).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, outcome.code.as_deref()), (TurnStatus::Limit, Some("turn.timeout")));
+    let mut turn = engine.begin("clerk", &agent, says("go", "t")).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    engine.cancel(turn.id()).await.unwrap();
+    assert_eq!(turn.outcome().await.unwrap().status, TurnStatus::Cancelled);
+    // It never ends by itself: any end at all shows that it was given up.
+    assert!(began.elapsed() < std::time::Duration::from_secs(60));
+    serving.abort();
 }
