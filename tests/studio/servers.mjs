@@ -34,9 +34,13 @@ export async function everything() {
   const port = await freePort();
   const server = spawn("node", [EVERYTHING, "streamableHttp"], { stdio: "ignore", env: { ...process.env, PORT: String(port) } });
   const url = `http://127.0.0.1:${port}/mcp`;
+  adopted.push(server);
   await answers(url, server);
   return { url, stop: () => server.kill("SIGTERM") };
 }
+
+/** Servers that end with the tests, also when one of these failed before it stopped its own. */
+const adopted = [];
 
 async function answers(url, process) {
   for (let i = 0; i < 600; i++) {
@@ -128,6 +132,7 @@ export const test = base.extend({
       await fill(crib);
       await use(crib);
       crib.stop();
+      adopted.forEach((server) => server.kill("SIGTERM"));
       rmSync(folder, { recursive: true, force: true });
     },
     { scope: "worker" },

@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::agents::not_found;
 use crate::auth::{Access, Principal};
+use crate::catalog_page::{CatalogPage, Wanted};
 use crate::extract::{Path, Query};
 use crate::problem::{ApiError, ProblemBody};
 use crate::state::ApiState;
@@ -78,18 +79,8 @@ pub(crate) async fn list(
     let agent = snapshot.agent(&id).ok_or_else(|| not_found(&id))?;
     let fits = |tool: &Entry| query.may.is_none_or(|may| agent.allows(tool) == may);
     let (total, reached) = (snapshot.tool_count(), snapshot.allowed(agent).len());
-    let words = query.q.as_deref().filter(|words| !words.trim().is_empty());
-    let (tools, next) = match words {
-        Some(words) => {
-            let hits = state.registry().search(words, most, fits);
-            (hits.iter().filter_map(|hit| snapshot.tool(&hit.name)).map(|tool| body_of(agent, tool)).collect(), None)
-        }
-        None => {
-            let mut found = snapshot.tools_after(query.after.as_deref().unwrap_or_default()).filter(|tool| fits(tool));
-            let tools: Vec<ReachBody> = found.by_ref().take(most).map(|tool| body_of(agent, tool)).collect();
-            let next = found.next().and_then(|_| tools.last().map(|last| last.name.clone()));
-            (tools, next)
-        }
-    };
-    Ok(Json(ReachList { agent: id, tools, reached, total, next }))
+    let wanted = Wanted { words: query.q.as_deref(), sort: None, after: query.after.as_deref(), most };
+    let page = CatalogPage::read(state.registry(), &snapshot, &wanted, fits)?;
+    let tools = page.tools.into_iter().map(|tool| body_of(agent, tool)).collect();
+    Ok(Json(ReachList { agent: id, tools, reached, total, next: page.next }))
 }

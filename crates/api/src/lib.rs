@@ -49,6 +49,7 @@ mod approvals;
 mod auth;
 mod body;
 mod calls;
+mod catalog_page;
 mod docs_page;
 mod doctor;
 mod events;

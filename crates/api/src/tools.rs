@@ -1,8 +1,5 @@
 //! Tools: list, read, write, delete.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 
@@ -16,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{Access, Principal};
 use crate::body::{JsonBody, name_after_path};
+use crate::catalog_page::{CatalogPage, Wanted};
 use crate::extract::{Path, Query};
 use crate::forecast::warnings_for;
 use crate::problem::{ApiError, ProblemBody};
@@ -161,57 +159,13 @@ pub(crate) async fn list(
         query.group.as_deref().is_none_or(|group| entry.group() == Some(group)) && query.tag.as_ref().is_none_or(tagged)
     };
     let total = snapshot.tool_count();
-    let words = query.q.as_deref().filter(|words| !words.trim().is_empty());
-    let after = query.after.as_deref().unwrap_or_default();
-    let (mut tools, next): (Vec<ToolSummary>, Option<String>) = match (words, query.sort.as_deref()) {
-        (Some(words), _) => {
-            let hits = state.registry().search(words, most, fits);
-            (hits.iter().filter_map(|hit| snapshot.tool(&hit.name)).map(|entry| summary(entry)).collect(), None)
-        }
-        (None, None | Some("name")) => {
-            let mut found = snapshot.tools_after(after).filter(|entry| fits(entry));
-            let tools: Vec<ToolSummary> = found.by_ref().take(most).map(|entry| summary(entry)).collect();
-            let next = found.next().and_then(|_| tools.last().map(|last| last.name.clone()));
-            (tools, next)
-        }
-        (None, Some(sort)) => {
-            let before: usize = after.parse().unwrap_or_default();
-            let found = snapshot.tools().filter(|entry| fits(entry)).collect();
-            let (page, more) = sorted_page(found, sort, before, most)?;
-            let next = more.then(|| (before + page.len()).to_string());
-            (page.into_iter().map(|entry| summary(entry)).collect(), next)
-        }
-    };
+    let wanted = Wanted { words: query.q.as_deref(), sort: query.sort.as_deref(), after: query.after.as_deref(), most };
+    let page = CatalogPage::read(state.registry(), &snapshot, &wanted, fits)?;
+    let mut tools: Vec<ToolSummary> = page.tools.into_iter().map(|entry| summary(entry)).collect();
     if query.usage.unwrap_or(false) {
         add_usage(&state, &mut tools).await?;
     }
-    Ok(Json(ToolList { tools, total, next }))
-}
-
-/// A part of the tools in an order, and whether there are more. Only what stands before its end is put in order.
-fn sorted_page<'a>(
-    mut tools: Vec<&'a Arc<Entry>>,
-    sort: &str,
-    before: usize,
-    most: usize,
-) -> Result<(Vec<&'a Arc<Entry>>, bool), ApiError> {
-    let order: fn(&Entry, &Entry) -> Ordering = match sort {
-        "group" => |a, b| (a.group().is_none(), a.group()).cmp(&(b.group().is_none(), b.group())),
-        "origin" => |a, b| a.origin().as_str().cmp(b.origin().as_str()),
-        "updated" => |a, b| b.updated_at().cmp(&a.updated_at()),
-        other => {
-            return Err(ApiError::Request(format!("there is no order {other:?}: name, group, origin or updated")));
-        }
-    };
-    let whole = |a: &&Arc<Entry>, b: &&Arc<Entry>| order(a, b).then_with(|| a.name().cmp(b.name()));
-    let end = before.saturating_add(most);
-    let more = tools.len() > end;
-    if more {
-        tools.select_nth_unstable_by(end, whole);
-        tools.truncate(end);
-    }
-    tools.sort_unstable_by(whole);
-    Ok((tools.split_off(before.min(tools.len())), more))
+    Ok(Json(ToolList { tools, total, next: page.next }))
 }
 
 /// Says of each tool how it was used in the last day, and how many agents may use it.

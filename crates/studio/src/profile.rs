@@ -60,11 +60,6 @@ pub(crate) fn has(list: &Value, name: &str) -> bool {
     list.as_array().is_some_and(|items| items.iter().any(|item| item == name))
 }
 
-/// The names of a list, with commas.
-pub(crate) fn names(list: &Value) -> String {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
-}
-
 fn between_commas(text: &str) -> Value {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }

@@ -5,6 +5,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 use toolcrib_definition::visible;
 
+/// What a list shows of a text, in characters.
+const BEGINNING: usize = 160;
 /// The longest text that is shown at once, in characters.
 const LONGEST: usize = 20_000;
 
@@ -24,6 +26,19 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 /// The list below a key.
 pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The beginning of a text, for a list.
+pub(crate) fn beginning(text: &str) -> String {
+    match text.char_indices().nth(BEGINNING) {
+        Some((end, _)) => format!("{}…", visible(&text[..end])),
+        None => shown(text),
+    }
+}
+
+/// The names of a list, with commas.
+pub(crate) fn names(list: &Value) -> String {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// A value as JSON that a person reads, or as the text that it is.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::api::segment;
 use crate::as_curl::as_curl;
 use crate::pages::sessions::address;
-use crate::shown::{block, list, shown, status, text, time};
+use crate::shown::{block, list, names, shown, status, text, time};
 
 /// Parts of a prompt, with what people call them.
 const PARTS: [(&str, &str); 6] = [
@@ -115,7 +115,7 @@ fn event_of(event: &Value) -> Option<Markup> {
             }
         },
         "tools_enabled" => {
-            html! { p { "Can be called from here on: " (shown(&crate::profile::names(&event["tools"]))) } }
+            html! { p { "Can be called from here on: " (shown(&names(&event["tools"]))) } }
         }
         "parked" => html! {
             p.status.wait { "… It waits for a person: "

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_definition::{Ctx, CtxField};
 use toolcrib_executor::{Batch, BatchObserver, CallRequest, Outcome, Status};
@@ -16,7 +17,7 @@ use crate::outcome::TurnStatus;
 use crate::run::{Run, Stop};
 use crate::system_tools::{TOOL_SEARCH, is_system_tool};
 
-/// How long a call that is under way is waited for when its turn ends.
+/// How long calls that are under way are waited for when their turn ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Run {
@@ -264,10 +265,11 @@ impl Run {
     /// Says what became of calls that could not be taken back: a person had approved them, and they were made.
     async fn tell_what_was_made(&mut self, session: &str) {
         let (store, executor) = (self.engine.store().clone(), self.engine.executor().clone());
+        let until = Instant::now() + LAST_WORDS;
         for pending in self.at.pending.iter_mut().filter(|pending| pending.begun && pending.ended.is_none()) {
             let found = async {
                 let Some(row) = store.ledger_row_of(session, &pending.call.id).await? else { return Ok(None) };
-                executor.ledger_call(&row.id, LAST_WORDS).await
+                executor.ledger_call(&row.id, until.saturating_duration_since(Instant::now())).await
             };
             match found.await {
                 Ok(Some(call)) if call.row.state.is_final() || call.row.state == LedgerState::InDoubt => {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream;
 use genai::adapter::AdapterKind;
-use genai::chat::{CacheControl, ChatFrameSink, ChatOptions};
+use genai::chat::{CacheControl, ChatFrameSink, ChatOptions, ChatRequest};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -79,11 +79,11 @@ impl GenaiProvider {
     }
 
     /// Asks on the provider's own thread. What comes is given up when the stream is dropped.
-    async fn ask_there(&self, request: &ModelRequest, key: Option<SecretString>) -> Result<ModelStream, ModelError> {
+    async fn ask_there(&self, request: &ModelRequest, key: Option<&SecretString>) -> Result<ModelStream, ModelError> {
         let (sender, mut receiver) = mpsc::channel(WAITING_EVENTS);
-        let (wire, request) = (Arc::clone(&self.wire), request.clone());
+        let (wire, asked) = (Arc::clone(&self.wire), self.wire.asked(request, key));
         let reading = self.thread.spawn(async move {
-            match wire.ask_unmasked(&request, key.as_ref()).await {
+            match wire.ask_unmasked(asked).await {
                 Err(error) => drop(sender.send(Err(error)).await),
                 Ok(mut events) => {
                     while let Some(event) = events.next().await {
@@ -148,7 +148,7 @@ impl ModelProvider for GenaiProvider {
             let stream = self.ask_there(request, None).await.map_err(at).map_err(short)?;
             return Ok(Box::pin(stream.map(move |event| event.map_err(short))));
         };
-        let asked = self.ask_there(request, Some(key.clone())).await.map_err(at);
+        let asked = self.ask_there(request, Some(&key)).await.map_err(at);
         let mut mask = KeyMask::new(key);
         let stream = asked.map_err(|error| short(mask.error(error)))?;
         let masked = stream.flat_map(move |event| stream::iter(mask.event(event)));
@@ -156,21 +156,25 @@ impl ModelProvider for GenaiProvider {
     }
 }
 
+/// A request in the crate's own form.
+struct Asked {
+    service: ServiceTarget,
+    chat: ChatRequest,
+    options: ChatOptions,
+    frames: Arc<FrameGuard>,
+}
+
 impl Wire {
-    async fn ask_unmasked(
-        &self,
-        request: &ModelRequest,
-        key: Option<&SecretString>,
-    ) -> Result<ModelStream, ModelError> {
-        // An address in the URL never reaches the resolver, so it is judged here as well.
-        self.guard.addresses(&self.target).await.map_err(|error| egress_error(&error))?;
-        let service = self.service(&request.model, key);
+    fn asked(&self, request: &ModelRequest, key: Option<&SecretString>) -> Asked {
+        let frames = Arc::new(FrameGuard::default());
+        let sink: Arc<dyn ChatFrameSink> = Arc::<FrameGuard>::clone(&frames);
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
             .with_capture_content(true)
             .with_capture_tool_calls(true)
             .with_stream_header_timeout(self.settings.first_byte_timeout)
-            .with_stream_read_timeout(self.settings.idle_timeout);
+            .with_stream_read_timeout(self.settings.idle_timeout)
+            .with_raw_frame_sink_arc(sink);
         if let Some(temperature) = request.temperature {
             options = options.with_temperature(temperature);
         }
@@ -180,10 +184,14 @@ impl Wire {
         if self.settings.format == WireFormat::Anthropic {
             options = options.with_cache_control(CacheControl::Ephemeral);
         }
-        let frames = Arc::new(FrameGuard::default());
-        let sink: Arc<dyn ChatFrameSink> = Arc::<FrameGuard>::clone(&frames);
-        options = options.with_raw_frame_sink_arc(sink);
-        let started = self.client.exec_chat_stream(service, chat_of(request), Some(&options)).await;
+        Asked { service: self.service(&request.model, key), chat: chat_of(request), options, frames }
+    }
+
+    async fn ask_unmasked(&self, asked: Asked) -> Result<ModelStream, ModelError> {
+        let Asked { service, chat, options, frames } = asked;
+        // An address in the URL never reaches the resolver, so it is judged here as well.
+        self.guard.addresses(&self.target).await.map_err(|error| egress_error(&error))?;
+        let started = self.client.exec_chat_stream(service, chat, Some(&options)).await;
         let stream = started.map_err(|error| model_error(&error))?.stream;
         // The request goes out when the stream is first asked: what it says first decides whether it was accepted.
         let stream = AssertUnwindSafe(stream).catch_unwind().scan(false, |over, event| {

@@ -4,14 +4,14 @@ use super::Agent;
 use crate::entry::Entry;
 
 /// Why an agent may use a tool, or may not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach<'a> {
     /// It has no list of allowed tools or groups, and so all.
     All,
     /// `tools_allow` names it.
     Named,
     /// `tools_allow_groups` names its group.
-    Group(String),
+    Group(&'a str),
     /// Nothing names it.
     NotNamed,
     /// It asks a person, which only an agent may that names it.
@@ -19,17 +19,17 @@ pub enum Reach {
     /// `tools_deny` names it.
     Denied,
     /// It can't be used at present, by anybody.
-    Disabled(String),
+    Disabled(&'a str),
 }
 
-impl Reach {
+impl Reach<'_> {
     /// Whether the agent may use the tool.
     pub fn is_in(&self) -> bool {
         matches!(self, Reach::All | Reach::Named | Reach::Group(_))
     }
 }
 
-impl std::fmt::Display for Reach {
+impl std::fmt::Display for Reach<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Reach::All => f.write_str("the agent has no lists, and so every tool"),
@@ -45,15 +45,15 @@ impl std::fmt::Display for Reach {
 
 impl Agent {
     /// Why this agent may use a tool, or may not: the one rule behind [`Agent::allows`].
-    pub fn reach(&self, tool: &Entry) -> Reach {
+    pub fn reach<'a>(&self, tool: &'a Entry) -> Reach<'a> {
         if let Some(why) = tool.disabled() {
-            return Reach::Disabled(why.to_owned());
+            return Reach::Disabled(why);
         }
         self.listed(tool)
     }
 
     /// The same by the lists alone, be the tool disabled or not.
-    pub(super) fn listed(&self, tool: &Entry) -> Reach {
+    pub(super) fn listed<'a>(&self, tool: &'a Entry) -> Reach<'a> {
         if self.lookup.deny.contains(tool.name()) {
             return Reach::Denied;
         }
@@ -61,7 +61,7 @@ impl Agent {
             return Reach::Named;
         }
         if let Some(group) = tool.group().filter(|group| self.lookup.groups.contains(*group)) {
-            return Reach::Group(group.to_owned());
+            return Reach::Group(group);
         }
         let has_lists = self.tools_allow.is_some() || self.tools_allow_groups.is_some();
         // What takes a person's time is given to nobody who was not meant to have it.

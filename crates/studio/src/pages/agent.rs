@@ -15,7 +15,7 @@ use crate::layout;
 use crate::operator::Operator;
 use crate::pages::agents::model_of;
 use crate::profile::{self, Rule};
-use crate::shown::{block, list as items, shown, text};
+use crate::shown::{block, list as items, names, shown, text};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -183,7 +183,7 @@ fn matrix(operator: &Operator, here: &str, query: &AgentQuery, agent: &Value, re
                     label.choice { input type="radio" name="mode" value="listed" checked[!profile::allows_all(profile)]; " those that are listed here, and no others" }
                     label.choice { input type="radio" name="mode" value="all" checked[profile::allows_all(profile)]; " every tool that is not denied" }
                     label for="groups" { "Whole groups, with commas" }
-                    input #groups name="groups" value=(profile::names(&profile["tools_allow_groups"])) autocomplete="off";
+                    input #groups name="groups" value=(names(&profile["tools_allow_groups"])) autocomplete="off";
                 }
             }
             @if tools.is_empty() {

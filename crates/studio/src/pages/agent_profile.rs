@@ -13,7 +13,7 @@ use crate::form::Form;
 use crate::layout;
 use crate::operator::Operator;
 use crate::profile::{self, LIMITS};
-use crate::shown::{shown, text};
+use crate::shown::{names, shown, text};
 
 pub(crate) async fn edit(Extension(operator): Extension<Operator>, Path(id): Path<String>) -> Response {
     match operator.api.get(&format!("/v1/agents/{}", segment(&id))).await {
@@ -62,8 +62,8 @@ struct Kept {
 fn field_of(profile: &Value, field: &str) -> String {
     match field {
         "skills" if profile["skills"].is_null() => "all".to_owned(),
-        "skills" | "approvals_required" => profile::names(&profile[field]),
-        "skills_eager" => profile[field].as_str().map_or_else(|| profile::names(&profile[field]), str::to_owned),
+        "skills" | "approvals_required" => names(&profile[field]),
+        "skills_eager" => profile[field].as_str().map_or_else(|| names(&profile[field]), str::to_owned),
         limit if LIMITS.iter().any(|(name, _)| *name == limit) => profile["limits"][limit].to_string(),
         other => text(profile, other).to_owned(),
     }

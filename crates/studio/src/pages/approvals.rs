@@ -16,7 +16,7 @@ use crate::form::Form;
 use crate::layout;
 use crate::operator::Operator;
 use crate::pages::traces::session_link;
-use crate::shown::{block, list as items, shown, status, text, time, whole_block};
+use crate::shown::{beginning, block, list as items, shown, status, text, time, whole_block};
 
 /// Reads that are under way at once.
 const AT_ONCE: usize = 8;
@@ -55,7 +55,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
                 @for approval in &approvals {
                     a.card href={ "/studio/approvals/" (segment(text(approval, "id"))) } {
                         strong { (shown(text(approval, "tool"))) } " " (status(text(approval, "state")))
-                        br; code { (shown(&beginning(&approval["arguments"].to_string()))) }
+                        br; code { (beginning(&approval["arguments"].to_string())) }
                         br; (shown(text(approval, "why")))
                         br; span.hint { (shown(text(approval, "agent"))) ", since " (time(&approval["created_at"])) " UTC" }
                     }
@@ -65,13 +65,6 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
         }
     };
     layout::page(&operator, "Approvals", &body)
-}
-
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(160) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(id): Path<String>) -> Response {

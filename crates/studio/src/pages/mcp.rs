@@ -1,12 +1,11 @@
 //! MCP servers: adding one, what it lists, what an ingestion would change, and the `mcpServers` document.
 
 use axum::Extension;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
 use maud::{Markup, html};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcrib_definition::json::parse;
 
@@ -15,7 +14,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::layout;
 use crate::operator::Operator;
-use crate::shown::{block, list as items, shown, status, text, time};
+use crate::shown::{block, list as items, names, shown, status, text, time};
 
 pub(crate) async fn list(Extension(operator): Extension<Operator>) -> Response {
     list_page(&operator, &html! {}, StatusCode::OK).await
@@ -142,17 +141,7 @@ pub(crate) async fn export(Extension(operator): Extension<Operator>) -> Response
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ServerQuery {
-    after: String,
-}
-
-pub(crate) async fn show(
-    Extension(operator): Extension<Operator>,
-    Path(name): Path<String>,
-    Query(_): Query<ServerQuery>,
-) -> Response {
+pub(crate) async fn show(Extension(operator): Extension<Operator>, Path(name): Path<String>) -> Response {
     server_page(&operator, &name, &html! {}, StatusCode::OK).await
 }
 
@@ -207,7 +196,7 @@ fn plan(answer: &Value) -> Markup {
             ul { @for tool in changed {
                 li {
                     (shown(text(tool, "tool"))) ": " (shown(text(tool, "change")))
-                    @if !items(tool, "parts").is_empty() { " (" (shown(&crate::profile::names(&tool["parts"]))) ")" }
+                    @if !items(tool, "parts").is_empty() { " (" (shown(&names(&tool["parts"]))) ")" }
                     @for note in items(tool, "notes").iter().filter_map(Value::as_str) { p.hint { (shown(note)) } }
                 }
             } }
@@ -240,7 +229,7 @@ async fn server_page(operator: &Operator, name: &str, notice: &Markup, code: Sta
             dt { "Looked at" } dd { (time(&state["looked_at"])) " UTC" }
         }
         @if !pending.is_empty() {
-            div.notice { p { "These changes wait: " (shown(&crate::profile::names(&state["pending"]))) } }
+            div.notice { p { "These changes wait: " (shown(&names(&state["pending"]))) } }
         }
         @if operator.may_write() {
             form method="post" action={ "/studio/mcp/" (segment(name)) } {
@@ -261,7 +250,7 @@ async fn server_page(operator: &Operator, name: &str, notice: &Markup, code: Sta
         } }
         @if items(&tools, "tools").is_empty() { p.hint { "None yet." } }
         @for (tool, parts) in state["review"].as_object().into_iter().flatten() {
-            div.notice { p { (status("waiting")) " " (shown(tool)) " was changed by its server (" (shown(&crate::profile::names(parts))) ") while an agent may use it: look at it." } }
+            div.notice { p { (status("waiting")) " " (shown(tool)) " was changed by its server (" (shown(&names(parts))) ") while an agent may use it: look at it." } }
         }
         (block("As it was written", &server["server"]))
     };

@@ -13,7 +13,7 @@ use crate::api::{segment, with_query};
 use crate::layout;
 use crate::operator::Operator;
 use crate::pages::traces::STATUSES;
-use crate::shown::{list as items, shown, status, text, time};
+use crate::shown::{beginning, list as items, shown, status, text, time};
 
 /// Calls that are read for the list of one page.
 const CALLS: &str = "500";
@@ -100,7 +100,7 @@ fn turns_table(turns: &[&Value]) -> Markup {
                 @for turn in turns {
                     @let session = text(turn, "session");
                     tr {
-                        th scope="row" { a href={ (address(session)) "#turn-" (text(turn, "id")) } { (shown(&beginning(text(turn, "message")))) } }
+                        th scope="row" { a href={ (address(session)) "#turn-" (text(turn, "id")) } { (said(text(turn, "message"))) } }
                         td { (shown(text(turn, "agent"))) }
                         td { (status(text(turn, "state"))) @if let Some(code) = turn["outcome"]["code"].as_str() { " " code { (shown(code)) } } }
                         td { a href=(address(session)) { (shown(session)) } }
@@ -112,12 +112,9 @@ fn turns_table(turns: &[&Value]) -> Markup {
     }
 }
 
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(120) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None if text.trim().is_empty() => "(nothing)".to_owned(),
-        None => text.to_owned(),
-    }
+/// What was said, so that there is something to follow.
+fn said(message: &str) -> String {
+    if message.trim().is_empty() { "(nothing)".to_owned() } else { beginning(message) }
 }
 
 /// Calls by their sessions, the last used first.

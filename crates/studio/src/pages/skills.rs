@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::layout;
 use crate::operator::Operator;
-use crate::shown::{list as items, shown, text, time};
+use crate::shown::{list as items, names, shown, text, time};
 
 /// Skills that are listed at once.
 const LISTED: usize = 500;
@@ -54,8 +54,8 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
                         tr {
                             th scope="row" { a href=(address(text(skill, "name"), &query.agent)) { (shown(text(skill, "name"))) } }
                             td { (shown(text(skill, "description"))) }
-                            td { (shown(&crate::profile::names(&skill["triggers"]))) }
-                            td { (shown(&crate::profile::names(&skill["companions"]))) }
+                            td { (shown(&names(&skill["triggers"]))) }
+                            td { (shown(&names(&skill["companions"]))) }
                         }
                     }
                 }

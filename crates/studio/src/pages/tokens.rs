@@ -13,7 +13,7 @@ use crate::layout;
 use crate::once::new_key;
 use crate::operator::Operator;
 use crate::router::Studio;
-use crate::shown::{list as items, shown, text, time};
+use crate::shown::{list as items, names, shown, text, time};
 
 const ROLES: [(&str, &str); 4] = [
     ("admin", "admin: everything"),
@@ -84,7 +84,7 @@ async fn page(operator: &Operator, notice: &Markup, status: StatusCode) -> Respo
                     th scope="row" { (shown(text(token, "name"))) }
                     td { code { (shown(text(token, "id"))) } }
                     td { (shown(text(token, "role"))) }
-                    td { @if token["agents"].is_null() { "all" } @else { (shown(&crate::profile::names(&token["agents"]))) } }
+                    td { @if token["agents"].is_null() { "all" } @else { (shown(&names(&token["agents"]))) } }
                     td { (time(&token["created_at"])) }
                     td { @if token["expires_at"].is_null() { "never" } @else { (time(&token["expires_at"])) } }
                     td { @if text(token, "id") == operator.token_id { "you are logged in with it" } @else {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::api::{segment, with_query};
 use crate::layout;
 use crate::operator::Operator;
-use crate::shown::{list as items, shown, text, time};
+use crate::shown::{beginning, list as items, names, shown, text, time};
 
 /// The orders of the list.
 const ORDERS: [(&str, &str); 4] =
@@ -67,7 +67,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
                         @let name = text(tool, "name");
                         tr {
                             th scope="row" { a href={ "/studio/tools/" (segment(name)) } { (shown(name)) } }
-                            td { (shown(&first_line(text(tool, "description")))) }
+                            td { (beginning(text(tool, "description").lines().next().unwrap_or_default())) }
                             td { (shown(text(tool, "origin"))) }
                             td {
                                 @let group = text(tool, "group");
@@ -75,7 +75,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
                                     a href=(with_query("/studio/tools", &[("group", group)])) { (shown(group)) }
                                 }
                             }
-                            td { (shown(&crate::profile::names(&tool["tags"]))) }
+                            td { (shown(&names(&tool["tags"]))) }
                             @let usage = &tool["usage"];
                             td.number { @if usage["agents"] == 0 { span.status.bad { "✗ none" } } @else { (usage["agents"]) } }
                             td.number {
@@ -98,13 +98,4 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
 fn share(usage: &Value) -> String {
     let of = |key: &str| usage[key].as_u64().unwrap_or_default();
     format!("{} % failed", (100 * of("errors")).div_ceil(of("calls").max(1)))
-}
-
-/// The beginning of a description.
-fn first_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(160) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
 }
