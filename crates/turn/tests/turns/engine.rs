@@ -29,6 +29,164 @@ fn agent(more: Value) -> Arc<Agent> {
 
 /// An agent with one tool that changes something, over the upstream of the application.
 async fn charging(app: &App, approval: &str) -> Arc<Agent> {
+    app.upstream.set("charge", crate::upstream::Answer::default());
+    let tool = json!({
+        "name": "charge", "description": "d", "parameters": [{"name": "n", "description": "n"}], "approval": approval,
+        "request": {"method": "POST", "url": format!("http://{}/charge", app.upstream.address), "body": {"n": "{{n}}"}},
+    });
+    let document = json!({"agent": {"provider": "main", "model": "script"}, "tools": [tool]});
+    let pack = Pack::from_json(&"clerk".parse().unwrap(), &document).unwrap();
+    let registry = app.executor.registry();
+    pack.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    registry.snapshot().agent("clerk").unwrap().clone()
+}
+
+/// A turn that waits for a person, who then says yes.
+async fn parked_and_approved(app: &App, agent: &Arc<Agent>, session: &str) -> TurnHandle {
+    let mut turn = app.engine.begin("clerk", agent, says("go", session)).await.unwrap();
+    while !matches!(*turn.next().await.unwrap().unwrap(), TurnEvent::Parked { .. }) {}
+    let approval = app.store.approvals_of_turn(turn.id()).await.unwrap().remove(0);
+    app.executor.decide(&approval, toolcrib_executor::Say::Approve, "ann", None).await.unwrap();
+    turn
+}
+
+/// What providers cache is what they have seen before: each prompt begins with the bytes of the one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_prompt_begins_with_the_bytes_of_the_one_before() {
+    for format in ["openai", "anthropic"] {
+        let turns = json!([
+            {"when": "second", "steps": [{"calls": [{"tool": "load_skill", "arguments": {"name": "tone"}}]}, {"text": "yes"}]},
+            {"steps": [{"text": "hello"}]},
+        ]);
+        let app = App::start(script(turns), format).await;
+        for (name, trigger) in [("refunds", "refund"), ("tone", "never said"), ("other", "third")] {
+            let text = format!("---\nname: {name}\ndescription: d\ntriggers: [{trigger}]\n---\nThe text of {name}.");
+            let skill = toolcrib_skills::Skill::from_markdown(name, &text).unwrap();
+            app.skills.put("", &skill, Expect::Anything, "t").await.unwrap();
+        }
+        let agent = agent(json!({}));
+        for text in ["a refund", "second", "third", "fourth"] {
+            let mut turn = app.engine.begin("clerk", &agent, says(text, "s")).await.unwrap();
+            assert_eq!(turn.outcome().await.unwrap().status, TurnStatus::Completed);
+        }
+        let requests = app.model.requests();
+        assert_eq!(requests.len(), 5);
+        let seen = |body: &Value| {
+            // What marks the end of what is cached moves on with the conversation.
+            let text = body["messages"].to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+            (body["system"].to_string(), body["tools"].to_string(), text)
+        };
+        for pair in requests.windows(2) {
+            let ((system, tools, before), (later_system, later_tools, later)) =
+                (seen(&pair[0].body), seen(&pair[1].body));
+            assert_eq!((system, tools), (later_system, later_tools));
+            assert!(later.starts_with(before.trim_end_matches(']')), "{before}\n{later}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_message_of_a_session_queues_and_another_session_does_not() {
+    let slow = Turn {
+        when: "slow".into(),
+        steps: vec![Step { text: "first".into(), delay_ms: 400, ..Step::default() }],
+        endless: false,
+    };
+    let quick =
+        Turn { when: String::new(), steps: vec![Step { text: "second".into(), ..Step::default() }], endless: false };
+    let app = App::start(Script { turns: vec![slow, quick] }, "openai").await;
+    let agent = agent(json!({}));
+    let mut first = app.engine.begin("clerk", &agent, says("slow", "s")).await.unwrap();
+    let mut second = app.engine.begin("clerk", &agent, says("quick", "s")).await.unwrap();
+    let mut other = app.engine.begin("clerk", &agent, says("quick", "t")).await.unwrap();
+    assert_eq!(*second.next().await.unwrap().unwrap(), TurnEvent::Queued);
+    assert_eq!(other.outcome().await.unwrap().text.as_deref(), Some("second"));
+    assert_eq!(app.store.turn(second.id()).await.unwrap().unwrap().state, TurnState::Queued);
+    assert_eq!(first.outcome().await.unwrap().text.as_deref(), Some("first"));
+    assert_eq!(second.outcome().await.unwrap().text.as_deref(), Some("second"));
+    let last = app.model.requests().pop().unwrap();
+    assert_eq!(last.body["messages"].as_array().unwrap().len(), 4, "it reads the first: {}", last.body);
+
+    let mut late = app.engine.follow(first.id()).await.unwrap().unwrap();
+    assert_eq!(late.outcome().await.unwrap().text.as_deref(), Some("first"), "who comes late is told the end");
+    assert!(app.engine.follow("no such turn").await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_in_flight_keeps_the_agent_it_began_with() {
+    let turns = json!([{"steps": [{"calls": [{"tool": "a"}], "delay_ms": 300}, {"text": "done"}]}]);
+    let app = App::start(script(turns), "openai").await;
+    app.upstream.set("a", crate::upstream::Answer::default());
+    let tool =
+        json!({"name": "a", "description": "d", "request": {"url": format!("http://{}/a", app.upstream.address)}});
+    let pack = |tools: Value| {
+        let document = json!({"agent": {"provider": "main", "model": "script", "tools_allow": []}, "tools": tools});
+        Pack::from_json(&"clerk".parse().unwrap(), &document).unwrap()
+    };
+    let registry = app.executor.registry();
+    let with = pack(json!([tool]));
+    with.apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let began = registry.snapshot().agent("clerk").unwrap().clone();
+    let mut turn = app.engine.begin("clerk", &began, says("go", "s")).await.unwrap();
+    while !matches!(&*turn.next().await.unwrap().unwrap(), TurnEvent::Started { .. }) {}
+    // The tool leaves the pack, and so the agent.
+    pack(json!([])).apply(registry, &app.skills, Expect::Anything, "t", false).await.unwrap();
+    let now = registry.snapshot().agent("clerk").unwrap().clone();
+    assert_eq!(now.tools_allow(), Some(&[][..]));
+    assert_eq!(turn.outcome().await.unwrap().text.as_deref(), Some("done"));
+    assert_eq!(app.upstream.calls(), ["GET /a"]);
+    let mut next = app.engine.begin("clerk", &now, says("go", "t")).await.unwrap();
+    next.outcome().await.unwrap();
+    assert_eq!(app.upstream.calls().len(), 1, "the next turn has it no more");
+}
+
+#[test]
+fn a_pack_is_checked_whole() {
+    let id = "clerk".parse().unwrap();
+    let document = json!({
+        "agent": {"modle": "x", "limits": {"turn_timeout": 0}},
+        "tools": [{"name": "A"}, {"name": "a", "description": "d", "request": {"url": "https://x.example"}},
+                  {"name": "a", "description": "d", "request": {"url": "https://x.example"}}],
+        "skills": [{"name": "s", "document": "no frontmatter"}, 7],
+        "extra": 1,
+    });
+    let problems = Pack::from_json(&id, &document).unwrap_err().to_string();
+    for expected in [
+        "/agent/modle",
+        "/agent/limits/turn_timeout",
+        "/tools/0/name",
+        "a stands twice",
+        "/skills/0",
+        "/skills/1",
+        "/extra",
+    ] {
+        assert!(problems.contains(expected), "{expected}: {problems}");
+    }
+    let builder = Agent::builder("clerk")
+        .instructions("You are a clerk.")
+        .model("main", "script")
+        .allow_tools(["other"])
+        .data_tool(json!({"name": "a", "description": "d", "request": {"url": "https://x.example"}}))
+        .skill("refunds", "---\ndescription: d\n---\ntext")
+        .set("skills", json!([]));
+    let pack = Pack::from_builder(&builder).unwrap();
+    assert_eq!(pack.agent().tools_allow().unwrap(), ["other", "a"]);
+    assert_eq!(pack.agent().skills().unwrap(), ["refunds"]);
+    let open = Pack::from_builder(&Agent::builder("clerk").skill("refunds", "---\ndescription: d\n---\ntext")).unwrap();
+    assert_eq!(open.agent().skills(), None, "a list that allows all goes on allowing all");
+    assert_eq!(open.agent().tools_allow(), Some(&[][..]), "who brings no tool and names none has none");
+    let tool = json!({"name": "a", "description": "d", "request": {"url": "https://x.example"}});
+    let named = Pack::from_builder(&Agent::builder("clerk").data_tool(tool)).unwrap();
+    assert_eq!(named.agent().tools_allow().unwrap(), ["a"], "what leaves the pack later has to leave the agent");
+}
+
+/// A process that is gone leaves a row; whoever comes next goes on from what is written there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_was_left_is_taken_up_where_it_was() {
+    let turns = json!([{"steps": [
+        {"calls": [{"tool": "charge", "arguments": {"n": "1"}}, {"tool": "charge", "arguments": {"n": "2"}}]}, {"text": "done"},
+    ]}]);
+    let app = App::start(script(turns), "openai").await;
     let agent = charging(&app, "never").await;
 
     // A turn runs to its end; what it wrote before its batch is put into the row of another that was left there.
