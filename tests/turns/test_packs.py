@@ -111,11 +111,11 @@ def test_what_is_there_and_is_no_folder_is_no_absence(tmp_path):
     assert "orders" in offered(tmp_path), "nothing was written"
 
 
-def test_two_first_commands_make_one_database(tmp_path):
+def test_first_commands_at_once_make_one_database(tmp_path):
     env = {key: value for key, value in os.environ.items() if not key.startswith("TOOLCRIB_")}
     for round in range(5):
         command = [program("toolcrib"), "--db", f"new-{round}.db", "migrate"]
-        both = [subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-        for one in both:
-            said = one.communicate(timeout=60)
-            assert one.returncode == 0, said
+        pipe = subprocess.PIPE
+        all_of_them = [subprocess.Popen(command, cwd=tmp_path, env=env, stdout=pipe, stderr=pipe) for _ in range(8)]
+        said = [one.communicate(timeout=60) for one in all_of_them]
+        assert [one.returncode for one in all_of_them] == [0] * 8, said

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction, TypeInfo as _, ValueRef as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::Instant;
 
 use crate::changes::{Change, Changes};
 use crate::clock::{Clock, Randomness};
@@ -258,23 +259,32 @@ fn options() -> SqliteConnectOptions {
         .pragma("temp_store", "memory")
 }
 
-/// How often a migration is tried, and the pause before the second time; it grows with each.
-const MIGRATION_TRIES: u32 = 8;
-const MIGRATION_PAUSE: Duration = Duration::from_millis(40);
+/// How long a process waits before it tries again to set up a file that another is setting up.
+const SET_UP_PAUSE: Duration = Duration::from_millis(20);
 
 async fn open_writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
-    let single = SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_TIMEOUT);
-    let writer = single.min_connections(1).idle_timeout(None).max_lifetime(None).connect_with(options).await?;
-    let mut tries = 0;
-    // Two processes may make the same file at once: who comes second finds it done, and looks again.
-    while let Err(error) = migrations::sqlite().run(&writer).await {
-        tries += 1;
-        if tries == MIGRATION_TRIES {
-            return Err(error.into());
-        }
-        tokio::time::sleep(MIGRATION_PAUSE * tries).await;
+    let writer = connect_writer(options).await?;
+    // A database that is up to date is only read. Two processes may migrate one at once: who fails does what is left alone.
+    if migrations::sqlite().run(&writer).await.is_err() {
+        let mut alone = writer.begin_with(BEGIN).await?;
+        migrations::sqlite().run(&mut *alone).await?;
+        alone.commit().await?;
     }
     Ok(writer)
+}
+
+/// The one connection that writes. It brings a new file into WAL mode, and for that SQLite does not wait: it says busy at once
+/// while another process does the same.
+async fn connect_writer(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        let single = SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_TIMEOUT);
+        let single = single.min_connections(1).idle_timeout(None).max_lifetime(None);
+        match single.connect_with(options.clone()).await.map_err(StoreError::from) {
+            Err(StoreError::Busy) if Instant::now() < deadline => tokio::time::sleep(SET_UP_PAUSE).await,
+            other => return other,
+        }
+    }
 }
 
 /// The time of a statement: this machine's, which has the file.

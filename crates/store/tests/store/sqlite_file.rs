@@ -64,6 +64,24 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     assert_eq!(refused.err().unwrap().code(), "store.migration");
 }
 
+/// SQLite does not wait by itself here: it says at once that the file is locked.
+#[tokio::test]
+async fn a_new_file_that_another_process_sets_up_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut other = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let location = Location::File(path);
+    let opening = Store::open(&location, Arc::new(SystemClock), Arc::new(OsRandomness));
+    let ended = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+    };
+    let (store, ()) = tokio::join!(opening, ended);
+    store.unwrap().check_integrity().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_file_that_is_no_database_is_said() {
     let folder = tempfile::tempdir().unwrap();
