@@ -39,7 +39,8 @@ pub fn curl(command: &str, options: &Options) -> Result<Imported, ImportError> {
     draft.headers(&command, &host);
     let body = draft.body(&command)?;
     let method = command.method();
-    let report_path = url.path().to_owned();
+    // With the names of the ids in it: an id may be a secret.
+    let shown_path = path.replace("{{", "{").replace("}}", "}");
     url.set_query(None);
     url.set_fragment(None);
     url.set_path("");
@@ -63,7 +64,7 @@ pub fn curl(command: &str, options: &Options) -> Result<Imported, ImportError> {
     }
     let mut definition = json!({
         "name": name,
-        "description": format!("{method} {base}{}", path.replace("{{", "{").replace("}}", "}")),
+        "description": format!("{method} {base}{shown_path}"),
         "parameters": parameters,
         "request": request,
     });
@@ -82,7 +83,7 @@ pub fn curl(command: &str, options: &Options) -> Result<Imported, ImportError> {
     };
     let report = OperationReport {
         method,
-        path: report_path,
+        path: shown_path,
         operation_id: None,
         tool: tool.as_ref().map(|tool| tool.name.as_str().to_owned()),
         problems,

@@ -82,7 +82,7 @@ impl IntoResponse for Failure {
         }
         let title = match self.status {
             StatusCode::NOT_FOUND => "There is no such thing",
-            StatusCode::FORBIDDEN => "Your role does not allow this",
+            StatusCode::FORBIDDEN if self.code.starts_with("auth.") => "Your token does not allow this",
             _ => "This did not work",
         };
         let body = html! { h1 { (title) } (self.notice()) p { a href="/studio" { "To the start" } } };

@@ -97,7 +97,7 @@ pub(crate) async fn writers(Extension(operator): Extension<Operator>, request: R
         return next.run(request).await;
     }
     let detail = format!("the role {} reads and does not write; log in with the token of an operator", operator.role);
-    Failure::form(StatusCode::FORBIDDEN, &detail).into_response()
+    Failure { code: "auth.forbidden".to_owned(), ..Failure::form(StatusCode::FORBIDDEN, &detail) }.into_response()
 }
 
 /// Whether a request comes from a page of another origin, as far as the browser says.

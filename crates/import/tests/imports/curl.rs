@@ -131,7 +131,7 @@ fn a_secret_is_nowhere_in_what_comes_out() {
         let imported = read(command);
         let tools: Vec<Value> = imported.tools.iter().map(|tool| tool.to_json()).collect();
         assert_eq!(tools.len(), 1, "{command}: {:?}", imported.operations[0].problems);
-        assert!(!json!(tools).to_string().contains("hunter2"), "{command}: {tools:?}");
+        assert!(!json!([tools, imported.operations]).to_string().contains("hunter2"), "{command}: {tools:?}");
     }
     let kept = read("curl 'https://a.example/x?max_tokens=5&page_token=abc' -H 'Idempotency-Key: one'");
     assert_eq!(kept.operations[0].notes.len(), 1, "{:?}", kept.operations[0].notes);

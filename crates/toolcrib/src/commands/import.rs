@@ -129,6 +129,9 @@ impl ImportCommand {
         for answer in &written {
             left_out += tools::report(answer, output);
         }
+        if imported.operations.is_empty() {
+            bail!("no operation was found: the document has none, or none that --only names");
+        }
         if imported.tools.is_empty() {
             bail!("no tool can be made of it");
         }
