@@ -1,9 +1,10 @@
-//! Turns: one message to an agent, to its answer. A turn is a row before the model is asked, and says where it stands.
+//! Turns: one message to an agent, to its answer. A turn is a row, and says where it stands.
 
 use async_trait::async_trait;
 
 use crate::error::StoreError;
 use crate::revision::Page;
+use crate::text::storable;
 
 /// Where a turn stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,6 +130,29 @@ pub struct NewTurn {
     pub parent: Option<String>,
     /// The message with what the turn runs under, as JSON text.
     pub input: String,
+}
+
+impl NewTurn {
+    /// The row of the turn as `owner` begins it: the `seq`th of its session, at a time in ms since 1970.
+    pub fn begun_by(&self, owner: &str, seq: i64, now: i64) -> TurnRow {
+        TurnRow {
+            id: self.id.clone(),
+            agent: self.agent.clone(),
+            session: storable(&self.session).into_owned(),
+            parent: self.parent.clone(),
+            state: TurnState::Running,
+            seq,
+            input: storable(&self.input).into_owned(),
+            checkpoint: None,
+            outcome: None,
+            record: None,
+            cancelled: false,
+            owner: Some(owner.to_owned()),
+            epoch: 1,
+            created_at: now,
+            updated_at: now,
+        }
+    }
 }
 
 /// A call that waits for a person, or that may run and was not begun.

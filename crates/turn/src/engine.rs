@@ -1,4 +1,4 @@
-//! The engine: begins turns, takes up those that were left, and tells who follows them.
+//! The engine: works on the turns that begin and on those that were left, and tells who follows them.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -11,22 +11,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_executor::{EventKind, Executor};
-use toolcrib_registry::{Agent, Registry};
+use toolcrib_registry::Registry;
 use toolcrib_skills::SkillBook;
-use toolcrib_store::{Begun, NewTurn, SessionKey, Store, StoreError, TurnLease, TurnRow, TurnState, time_ordered_id};
+use toolcrib_store::{Store, StoreError, TurnLease, TurnRow};
 use tracing::Instrument;
 
 use crate::checkpoint::Checkpoint;
-use crate::event::{EventLog, TurnEvent};
+use crate::event::EventLog;
 use crate::finish::Turn;
-use crate::handle::TurnHandle;
-use crate::input::{Input, NewMessage, session_or_chat};
+use crate::input::Input;
 use crate::live::LiveTurns;
 use crate::message::Message;
 use crate::outcome::{TurnOutcome, TurnStatus};
 use crate::prompt::{BYTES_OF_A_TOKEN, Past};
 use crate::providers::Providers;
-use crate::run::Run;
+use crate::run::{Run, Writing};
 
 /// Turns of a session that are read for its history; the budget cuts further.
 const HISTORY: i64 = 200;
@@ -128,53 +127,6 @@ impl Engine {
         &self.0
     }
 
-    /// Begins a turn of an agent, or queues it behind an earlier one of its session. It goes on also when nobody follows
-    /// it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database can't be written.
-    pub async fn begin(
-        &self,
-        agent_id: &str,
-        agent: &Arc<Agent>,
-        message: NewMessage,
-    ) -> Result<TurnHandle, StoreError> {
-        let store = self.store();
-        let id = time_ordered_id(store.clock().as_ref(), store.randomness().as_ref());
-        let session = session_or_chat(message.session, &message.ctx).unwrap_or_else(|| id.clone());
-        let NewMessage { text, ctx, before, .. } = message;
-        let input = Input { text, ctx, agent: Arc::clone(agent), depth: 0, before };
-        let turn = NewTurn { id, agent: agent_id.to_owned(), session, parent: None, input: input.to_json() };
-        let room = self.room() > 0 && !self.0.shutdown.is_cancelled();
-        self.begin_row(turn, input, room).await
-    }
-
-    /// Begins a turn, or finds the one of this id. Without `room` it is queued.
-    ///
-    /// It is a task of its own: what is written down is worked on, also when nobody waits for the answer any more.
-    pub(crate) async fn begin_row(&self, turn: NewTurn, input: Input, room: bool) -> Result<TurnHandle, StoreError> {
-        let engine = self.clone();
-        let task = self.0.running.spawn(async move { engine.begin_here(turn, input, room).await });
-        let gone = |error: tokio::task::JoinError| StoreError::Unavailable { reason: error.to_string() };
-        task.await.map_err(gone)?
-    }
-
-    async fn begin_here(&self, turn: NewTurn, input: Input, room: bool) -> Result<TurnHandle, StoreError> {
-        let of = SessionKey { agent: turn.agent.clone(), session: turn.session.clone() };
-        let (log, cancel) = self.0.live.enlist(&turn.id, of);
-        let owner = room.then_some(self.0.owner.as_str());
-        let begun = self.store().begin_turn(&turn, owner, self.lease_ms()).await?;
-        let (Begun::New(row) | Begun::Known(row)) = &begun;
-        let handle = TurnHandle::new(self.clone(), row.id.clone(), row.session.clone(), Arc::clone(&log));
-        match begun {
-            Begun::New(row) if row.state == TurnState::Running => self.spawn(row, Some(input), log, cancel),
-            Begun::New(_) => log.push(TurnEvent::Queued),
-            // Somebody works on it, or it waits: the row says how it ends.
-            Begun::Known(_) => {}
-        }
-        Ok(handle)
-    }
-
     /// How many more turns may run here.
     pub(crate) fn room(&self) -> usize {
         self.0.settings.max_running.saturating_sub(self.held().len())
@@ -221,18 +173,28 @@ impl Engine {
     pub(crate) fn take_up(&self, row: TurnRow) {
         let (log, cancel) = self.0.live.enlist(&row.id, row.session_key());
         let input = Input::from_json(&row.input);
-        self.spawn(row, input, log, cancel);
+        self.tell_started(&row);
+        self.spawn(Taken { row, input, log, cancel, beginning: None });
     }
 
-    fn spawn(&self, row: TurnRow, input: Option<Input>, log: Arc<EventLog>, cancel: CancellationToken) {
+    pub(crate) fn tell_started(&self, row: &TurnRow) {
+        self.publish(
+            EventKind::TurnStarted,
+            &row.agent,
+            || json!({ "turn": row.id, "session": row.session, "resumed": row.epoch > 1 }),
+        );
+    }
+
+    pub(crate) fn spawn(&self, taken: Taken) {
         let engine = self.clone();
+        let (row, log) = (&taken.row, Arc::clone(&taken.log));
         let span = tracing::debug_span!("turn.run", turn = %row.id, agent = %row.agent);
         let held = Held::of(self, &row.id);
         let lease = TurnLease { id: row.id.clone(), owner: self.0.owner.clone(), epoch: row.epoch };
         let (agent, session) = (row.agent.clone(), row.session.clone());
         let work = async move {
             let _held = held;
-            let working = AssertUnwindSafe(engine.work(row, input, Arc::clone(&log), cancel)).catch_unwind();
+            let working = AssertUnwindSafe(engine.work(taken)).catch_unwind();
             if working.await.is_err() {
                 tracing::error!(turn = %lease.id, "a turn failed inside");
                 let turn = Turn { lease: &lease, agent: &agent, session: &session, log: &log };
@@ -242,17 +204,13 @@ impl Engine {
         self.0.running.spawn(work.instrument(span));
     }
 
-    async fn work(&self, row: TurnRow, input: Option<Input>, log: Arc<EventLog>, cancel: CancellationToken) {
+    async fn work(&self, taken: Taken) {
+        let Taken { row, input, log, cancel, beginning } = taken;
         if row.cancelled {
             cancel.cancel();
         }
         let owner = self.0.owner.clone();
         let lease = TurnLease { id: row.id.clone(), owner, epoch: row.epoch };
-        self.publish(
-            EventKind::TurnStarted,
-            &row.agent,
-            || json!({ "turn": row.id, "session": row.session, "resumed": row.epoch > 1 }),
-        );
         let checkpoint = row.checkpoint.as_deref().map(serde_json::from_str::<Checkpoint>).transpose();
         let (Some(input), Ok(at)) = (input, checkpoint) else {
             let turn = Turn { lease: &lease, agent: &row.agent, session: &row.session, log: &log };
@@ -295,6 +253,7 @@ impl Engine {
             log,
             given_up: Vec::new(),
             cancel,
+            beginning,
             saving: None,
             since,
             deadline: since + left,
@@ -329,6 +288,17 @@ impl Engine {
             tracing::error!(error = %error, turn = %id, "turn.end.write failed");
         }
     }
+}
+
+/// A turn that this process took up, or begins.
+pub(crate) struct Taken {
+    pub(crate) row: TurnRow,
+    /// What it runs under; none when that can't be read.
+    pub(crate) input: Option<Input>,
+    pub(crate) log: Arc<EventLog>,
+    pub(crate) cancel: CancellationToken,
+    /// The row, while it is being written.
+    pub(crate) beginning: Option<Writing>,
 }
 
 /// A turn that is worked on here, until this is dropped.

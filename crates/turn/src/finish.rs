@@ -77,13 +77,17 @@ impl Run {
 
     /// Writes down how it stopped, and tells it.
     pub(crate) async fn finish(mut self, stop: Stop) {
+        // A turn that could not be written was never begun, and its caller knows.
+        if self.begun().await.is_err() {
+            return;
+        }
         // One that is another process's by now is left to it. A checkpoint that could not be written does not matter any
         // more: the end is.
         let saved = match self.saving.take() {
-            Some(saving) => saving.await,
-            None => Ok(Ok(true)),
+            Some(saving) => saving.end().await,
+            None => Ok(true),
         };
-        let stop = if matches!(saved, Ok(Ok(false))) { Stop::Left } else { stop };
+        let stop = if matches!(saved, Ok(false)) { Stop::Left } else { stop };
         if let Stop::Ended(outcome) = &stop {
             self.take_back().await;
             if matches!(outcome.status, TurnStatus::Cancelled | TurnStatus::Limit) {

@@ -1,9 +1,9 @@
 //! Turns: one message to an agent, to its answer, with the tool loop between.
 //!
-//! The way of a turn is in `run.rs` and reads like the contract: prompt, checkpoint, model, calls, checkpoint, again, until
-//! an answer, a halt, a limit or a park. A turn is a row before the model is asked, and whoever starts next takes up those
-//! that a crash left. Models are behind [`ModelProvider`]; [`Providers`] adds retries, models that stand in for others, and
-//! a breaker for each provider.
+//! The way of a turn is in `run.rs` and reads like the contract: prompt, model, checkpoint, calls, checkpoint, again, until
+//! an answer, a halt, a limit or a park. A turn is a row before anything that its model says is acted on, and whoever starts
+//! next takes up those that a crash left. Models are behind [`ModelProvider`]; [`Providers`] adds retries, models that stand in
+//! for others, and a breaker for each provider.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -57,6 +57,7 @@
 //! # }
 //! ```
 
+mod begin;
 mod calls;
 mod checkpoint;
 mod engine;

@@ -25,6 +25,8 @@ use crate::system_tools::SPAWN_SUBAGENTS;
 
 /// Steps that a turn may take beyond twice its calls.
 const MORE_STEPS: usize = 10;
+/// How long a checkpoint waits for a newer one, or the end, that would replace it.
+const REPLACED_WITHIN: Duration = Duration::from_millis(5);
 
 /// A turn that is being worked on.
 pub(crate) struct Run {
@@ -43,11 +45,36 @@ pub(crate) struct Run {
     /// What was last told to be left out of the prompt.
     pub(crate) given_up: Vec<String>,
     pub(crate) cancel: CancellationToken,
-    /// A checkpoint that is being written.
-    pub(crate) saving: Option<JoinHandle<Result<bool, StoreError>>>,
+    /// The row of the turn, while it is being written.
+    pub(crate) beginning: Option<Writing>,
+    /// The checkpoint that is written while the model is asked.
+    pub(crate) saving: Option<Saving>,
     /// Since when its time is not in the checkpoint yet.
     pub(crate) since: Instant,
     pub(crate) deadline: Instant,
+}
+
+/// Something that is being written. Its answer is whether the turn is the caller's.
+pub(crate) type Writing = JoinHandle<Result<bool, StoreError>>;
+
+/// A checkpoint that is written meanwhile.
+pub(crate) struct Saving {
+    writing: Writing,
+    replaced: CancellationToken,
+}
+
+impl Saving {
+    /// Waits for it when it is being written, and leaves it when that has not begun. Tells whether the lease is still the
+    /// caller's, as far as this shows.
+    pub(crate) async fn end(self) -> Result<bool, StoreError> {
+        self.replaced.cancel();
+        written(self.writing).await
+    }
+}
+
+async fn written(writing: Writing) -> Result<bool, StoreError> {
+    // A task that failed has written nothing that could be relied on.
+    writing.await.unwrap_or(Ok(false))
 }
 
 /// Why a turn stops being worked on here.
@@ -84,6 +111,7 @@ impl Run {
         self.check_end()?;
         if self.at.pending.is_empty() {
             let answer = self.ask_model().await?;
+            self.begun().await?;
             self.take(answer)?;
             // What may leave something behind is asked for once, and is known before it is done.
             if self.leaves_something() {
@@ -125,28 +153,41 @@ impl Run {
         )
     }
 
-    /// Writes down where it stands, and waits for it: what comes next may leave something behind.
-    async fn save(&mut self) -> Result<(), Stop> {
-        self.save_meanwhile().await?;
-        self.saved().await
+    /// Waits until the row of the turn is written: what the model says is not acted on before.
+    pub(crate) async fn begun(&mut self) -> Result<(), Stop> {
+        let Some(writing) = self.beginning.take() else { return Ok(()) };
+        if written(writing).await? { Ok(()) } else { Err(Stop::Left) }
     }
 
-    /// Writes down where it stands while the model is asked. If it is lost, the calls are made again under the keys that
-    /// were written down before them: what was done is not done again.
+    /// Writes down where it stands, and waits for it: what comes next may leave something behind.
+    async fn save(&mut self) -> Result<(), Stop> {
+        self.saved().await?;
+        let text = self.checkpoint_text();
+        let held = self.engine.store().checkpoint_turn(&self.lease, &text).await?;
+        if held { Ok(()) } else { Err(Stop::Left) }
+    }
+
+    /// Writes down where it stands while the model is asked, unless what comes next replaces it at once. If it is lost, the
+    /// calls are made again under the keys that were written down before them: what was done is not done again.
     async fn save_meanwhile(&mut self) -> Result<(), Stop> {
         self.saved().await?;
         let (text, lease, store) = (self.checkpoint_text(), self.lease.clone(), self.engine.store().clone());
-        let saving = self.engine.inner().running.spawn(async move { store.checkpoint_turn(&lease, &text).await });
-        self.saving = Some(saving);
+        let replaced = CancellationToken::new();
+        let waiting = replaced.clone();
+        let writing = self.engine.inner().running.spawn(async move {
+            match waiting.run_until_cancelled(tokio::time::sleep(REPLACED_WITHIN)).await {
+                Some(()) => store.checkpoint_turn(&lease, &text).await,
+                None => Ok(true),
+            }
+        });
+        self.saving = Some(Saving { writing, replaced });
         Ok(())
     }
 
-    /// Waits until what is being written down is.
-    pub(crate) async fn saved(&mut self) -> Result<(), Stop> {
+    /// Waits until what is being written down is: something newer comes now.
+    async fn saved(&mut self) -> Result<(), Stop> {
         let Some(saving) = self.saving.take() else { return Ok(()) };
-        // A task that failed has written nothing that could be relied on.
-        let held = saving.await.unwrap_or(Ok(false))?;
-        if held { Ok(()) } else { Err(Stop::Left) }
+        if saving.end().await? { Ok(()) } else { Err(Stop::Left) }
     }
 
     pub(crate) fn checkpoint_text(&mut self) -> String {

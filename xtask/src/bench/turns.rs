@@ -101,7 +101,7 @@ async fn start(upstream: SocketAddr) -> anyhow::Result<Bench> {
 
 async fn engine(effort: Effort) -> anyhow::Result<()> {
     let bench = Arc::new(start(proxy::upstream().await?).await?);
-    one_turn(&bench, "warm").await?;
+    one_turn(&bench).await?;
     let requests = bench.model.requests();
     let bodies: Vec<Bytes> = requests.iter().map(|request| request.body.to_string().into()).collect();
     anyhow::ensure!(bodies.len() == 2, "{} requests instead of two", bodies.len());
@@ -139,9 +139,8 @@ async fn engine(effort: Effort) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn one_turn(bench: &Bench, session: &str) -> anyhow::Result<Duration> {
-    let message =
-        NewMessage { text: "find both".to_owned(), session: Some(session.to_owned()), ..NewMessage::default() };
+async fn one_turn(bench: &Bench) -> anyhow::Result<Duration> {
+    let message = NewMessage { text: "find both".to_owned(), ..NewMessage::default() };
     let began = Instant::now();
     let outcome = bench.engine.begin("bench", &bench.agent, message).await?.outcome().await.context("no outcome")?;
     let took = began.elapsed();
@@ -158,8 +157,7 @@ async fn our_round(bench: &Arc<Bench>, time: Duration) -> anyhow::Result<Vec<Dur
             tokio::time::sleep(PAUSE * u32::try_from(number)? / u32::try_from(SESSIONS)?).await;
             let mut times = Vec::new();
             while started.elapsed() < time {
-                let session = format!("{number}-{}-{:?}", times.len(), started);
-                times.push(one_turn(&bench, &session).await?);
+                times.push(one_turn(&bench).await?);
                 tokio::time::sleep(PAUSE).await;
             }
             anyhow::Ok(times)

@@ -369,23 +369,7 @@ async fn begin_running(
         .bind(now)
         .fetch_all(&mut *connection)
         .await?;
-    Ok(seq.first().map(|&seq| TurnRow {
-        id: turn.id.clone(),
-        agent: turn.agent.clone(),
-        session: session.into_owned(),
-        parent: turn.parent.clone(),
-        state: TurnState::Running,
-        seq,
-        input: input.into_owned(),
-        checkpoint: None,
-        outcome: None,
-        record: None,
-        cancelled: false,
-        owner: Some(owner.to_owned()),
-        epoch: 1,
-        created_at: now,
-        updated_at: now,
-    }))
+    Ok(seq.first().map(|&seq| turn.begun_by(owner, seq, now)))
 }
 
 /// Queues a turn, or finds the one of this id.

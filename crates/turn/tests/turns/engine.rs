@@ -249,6 +249,30 @@ async fn a_turn_that_was_left_is_taken_up_where_it_was() {
     assert_eq!((names.len(), names[6]), (7, "ended"));
 }
 
+/// The row of a new session's turn is written while the model is asked: what can't be written is told, and does nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_session_that_cannot_be_written_does_nothing() {
+    let turns = json!([{"steps": [{"calls": [{"tool": "charge", "arguments": {"n": "1"}}]}, {"text": "done"}]}]);
+    let app = App::start(script(turns), "openai").await;
+    let agent = charging(&app, "never").await;
+    let mut events = app.executor.events().subscribe();
+    let new_session = |text: &str| NewMessage { text: text.to_owned(), ..NewMessage::default() };
+    app.store.limit_pages(1).await.unwrap();
+    let refused = app.engine.begin("clerk", &agent, new_session(&"x".repeat(1 << 16))).await;
+    assert_eq!(refused.err().unwrap().code(), "store.full");
+    // Until the model was asked in vain, and its answer was left.
+    tokio::time::timeout(std::time::Duration::from_secs(10), async {
+        while app.model.requests().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(app.engine.drain(std::time::Duration::from_secs(10)).await);
+    assert_eq!(app.upstream.calls().len(), 0, "what the model asked for is not done");
+    assert!(events.try_recv().is_err(), "nobody is told of a turn that is not");
+}
+
 /// A process that is no server goes on with what it follows, and makes nobody else's call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_keeps_only_their_own_leaves_the_rest_alone() {
