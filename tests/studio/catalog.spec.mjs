@@ -74,6 +74,38 @@ test("an MCP server is adopted, looked at and removed", async ({ studio, crib },
   await api(crib)("DELETE", `/v1/mcp/servers/${name}`);
 });
 
+test("a tool is deleted, and what its server then lists anew waits until it is accepted", async ({ studio, crib }, info) => {
+  const server = await everything();
+  const name = unique(info, "held");
+  await studio.getByRole("link", { name: "MCP", exact: true }).click();
+  await studio.getByLabel("Name", { exact: true }).fill(name);
+  await studio.getByLabel("Address").fill(server.url);
+  await studio.getByLabel("Later changes wait").check();
+  await studio.getByRole("button", { name: "Adopt it" }).click();
+  const echo = studio.getByRole("link", { name: /__echo$/ });
+  const tool = await echo.innerText();
+  await echo.click();
+  await studio.getByRole("button", { name: "Delete this tool" }).click();
+  await expect(studio).toHaveURL(/\/studio\/tools$/);
+  expect((await studio.request.get(`${crib.address}/studio/tools/${tool}`)).status()).toBe(404);
+
+  await studio.goto(`${crib.address}/studio/mcp/${name}`);
+  await expect(echo).toHaveCount(0);
+  await studio.getByRole("button", { name: "Take over what it lists" }).click();
+  await expect(studio.getByRole("status")).toContainText("These wait until somebody accepts them: 1 new");
+  await expect(studio.getByText("These changes wait:")).toContainText(tool);
+  await looksRight(studio, "mcp-server-waits", info);
+  await studio.getByRole("link", { name: "MCP", exact: true }).click();
+  await expect(studio.getByRole("row", { name: new RegExp(`^${name}.*1 change\\(s\\) wait`) })).toBeVisible();
+  await studio.getByRole("link", { name }).click();
+  await studio.getByRole("button", { name: "Accept what waits" }).click();
+  await expect(studio.getByRole("status")).toContainText("1 change(s) accepted");
+  await expect(echo).toBeVisible();
+  await studio.getByRole("button", { name: "Remove it with its tools" }).click();
+  await expect(studio.getByRole("row", { name: new RegExp(`^${name}`) })).toHaveCount(0);
+  server.stop();
+});
+
 test("tokens are made, used and revoked, and each role sees its part", async ({ studio, crib, browser }, info) => {
   const name = unique(info, "auditor of the year");
   await studio.getByRole("link", { name: "Tokens", exact: true }).click();
