@@ -78,6 +78,10 @@ test("a tool is deleted, and what its server then lists anew waits until it is a
   const server = await everything();
   const name = unique(info, "held");
   await studio.getByRole("link", { name: "MCP", exact: true }).click();
+  await studio.getByLabel("Name", { exact: true }).fill("  ");
+  await studio.getByLabel("Address").fill(server.url);
+  await studio.getByRole("button", { name: "Adopt it" }).click();
+  await expect(studio.getByRole("alert")).toContainText("the name is missing");
   await studio.getByLabel("Name", { exact: true }).fill(name);
   await studio.getByLabel("Address").fill(server.url);
   await studio.getByLabel("Later changes wait").check();

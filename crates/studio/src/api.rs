@@ -44,8 +44,11 @@ impl Caller {
         self.send(Method::POST, path, Some(body), None).await
     }
 
-    /// Writes what must not be there yet.
+    /// Writes what must not be there yet: the last part of the path is its name.
     pub(crate) async fn create(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        if path.split('?').next().is_some_and(|path| path.ends_with('/')) {
+            return Err(Failure::form(StatusCode::UNPROCESSABLE_ENTITY, "the name is missing: write one"));
+        }
         self.ask(Method::PUT, path, Some(body), Some((IF_NONE_MATCH, "*"))).await
     }
 
