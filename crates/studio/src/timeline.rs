@@ -139,7 +139,7 @@ fn budget(event: &Value) -> Markup {
                 (shown(text(event, "model"))) " answered in " (event["duration_ms"]) " ms; prompt about " (whole) " of " (of("budget")) " tokens"
             }
             table {
-                thead { tr { th scope="col" { "Part of the prompt" } th scope="col" { "Tokens, about" } } }
+                thead { tr { th scope="col" { "Part of the prompt" } th.number scope="col" { "Tokens, about" } } }
                 tbody { @for (part, words) in PARTS { tr { th scope="row" { (words) } td.number { (of(part)) } } } }
             }
             @let usage = &event["usage"];

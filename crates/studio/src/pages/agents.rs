@@ -31,7 +31,7 @@ async fn page(operator: &Operator, typed: &str, failure: Option<&Failure>) -> Re
         } @else {
             div.scroll tabindex="0" { table {
                 thead { tr {
-                    th scope="col" { "Agent" } th scope="col" { "What it is for" } th scope="col" { "Model" } th scope="col" { "Tools" }
+                    th scope="col" { "Agent" } th scope="col" { "What it is for" } th scope="col" { "Model" } th.number scope="col" { "Tools" }
                 } }
                 tbody {
                     @for agent in agents {

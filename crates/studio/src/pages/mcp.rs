@@ -31,7 +31,7 @@ async fn list_page(operator: &Operator, notice: &Markup, status: StatusCode) -> 
         (notice)
         @if servers.is_empty() { p.hint { "No MCP server is adopted yet." } } @else {
             div.scroll tabindex="0" { table {
-                thead { tr { th scope="col" { "Server" } th scope="col" { "Address" } th scope="col" { "Tools" } th scope="col" { "State" } th scope="col" { "Looked at (UTC)" } } }
+                thead { tr { th scope="col" { "Server" } th scope="col" { "Address" } th.number scope="col" { "Tools" } th scope="col" { "State" } th scope="col" { "Looked at (UTC)" } } }
                 tbody { @for server in servers {
                     @let state = &server["state"];
                     tr {

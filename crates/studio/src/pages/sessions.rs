@@ -152,7 +152,7 @@ impl<'a> Sessions<'a> {
             @if self.0.is_empty() { p.hint { "No calls." } } @else {
                 div.scroll tabindex="0" { table {
                     thead { tr {
-                        th scope="col" { "Chat" } th scope="col" { "Calls" } th scope="col" { "What went wrong" }
+                        th scope="col" { "Chat" } th.number scope="col" { "Calls" } th scope="col" { "What went wrong" }
                         th scope="col" { "Last agent" } th scope="col" { "Last call (UTC)" }
                     } }
                     tbody {

@@ -59,7 +59,7 @@ pub(crate) async fn list(Extension(operator): Extension<Operator>, Query(query):
             div.scroll tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "Name" } th scope="col" { "What the model reads" } th scope="col" { "Origin" }
-                    th scope="col" { "Group" } th scope="col" { "Tags" } th scope="col" { "Agents" } th scope="col" { "Calls of the day" }
+                    th scope="col" { "Group" } th scope="col" { "Tags" } th.number scope="col" { "Agents" } th.number scope="col" { "Calls of the day" }
                     th scope="col" { "Last call (UTC)" } th scope="col" { "Changed (UTC)" }
                 } }
                 tbody {

@@ -86,7 +86,7 @@ pub(crate) fn table(calls: &[Value]) -> Markup {
             div.scroll tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "Call" } th scope="col" { "Status" } th scope="col" { "Agent" }
-                    th scope="col" { "Session" } th scope="col" { "Began (UTC)" } th scope="col" { "ms" }
+                    th scope="col" { "Session" } th scope="col" { "Began (UTC)" } th.number scope="col" { "ms" }
                 } }
                 tbody {
                     @for call in calls {
