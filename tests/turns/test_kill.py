@@ -25,8 +25,10 @@ def test_at_random_moments(kind, kills, tmp_path, stopping):
     print(f"seed {seed}")
     chance = random.Random(seed)
     url = database_url(kind, tmp_path)
-    effects, model = Effects(tmp_path), Model(tmp_path, TURNS)
-    stopping.extend([effects, model])
+    effects = Effects(tmp_path)
+    stopping.append(effects)
+    model = Model(tmp_path, TURNS)
+    stopping.append(model)
     server = Server(tmp_path, model, url)
     stopping.append(server)
     server.put("/v1/agents/clerk", {
